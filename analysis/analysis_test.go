@@ -52,7 +52,8 @@ func TestARuleOfSomebodyElsesIsJudgedAsOurs(t *testing.T) {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	f := result.Findings[0]
-	if math.Abs(*f.HeadroomMS-3) > 0.01 || f.Severity != "high" || *f.File != "/home/me/model.py" || *f.Line != 17 || f.Name != "aten::softmax" {
+	if math.Abs(*f.HeadroomMS-3) > 0.01 || f.Severity != "high" || *f.File != "/home/me/model.py" || *f.Line != 17 ||
+		f.Name != "aten::softmax" {
 		t.Errorf("%+v: %v ms at %v:%v", f, *f.HeadroomMS, *f.File, *f.Line)
 	}
 	rows, err := r.Query(context.Background(), f.EvidenceSQL)
@@ -126,9 +127,10 @@ func TestErrorsComeBack(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	r := open(t, training(ms))
-	_, err := analysis.Run(ctx, r, analysis.Options{Rules: []analysis.Rule{rule(func(context.Context, *analysis.Recording) ([]analysis.Accusation, error) {
-		return nil, broken
-	})}})
+	_, err := analysis.Run(ctx, r,
+		analysis.Options{Rules: []analysis.Rule{rule(func(context.Context, *analysis.Recording) ([]analysis.Accusation, error) {
+			return nil, broken
+		})}})
 	if !errors.Is(err, broken) {
 		t.Error(err)
 	}
@@ -156,7 +158,8 @@ func TestContextsAddUp(t *testing.T) {
 		}
 		if c.Name == "aten::softmax" {
 			seen++
-			if own, total := c.Own(analysis.HostNS), c.Total(analysis.HostNS); own.Sum != 40*2e6 || own.Count != 40 || own.Mean != 2e6 || own.Stddev != 0 || total != 2*own.Sum {
+			if own, total := c.Own(analysis.HostNS), c.Total(analysis.HostNS); own.Sum != 40*2e6 || own.Count != 40 || own.Mean != 2e6 ||
+				own.Stddev != 0 || total != 2*own.Sum {
 				t.Errorf("%+v, in all %v", own, total)
 			}
 		}
@@ -172,7 +175,8 @@ func TestContextsAddUp(t *testing.T) {
 	if all := r.Steps(); len(all) != 40 || !all[3].Whole || all[3].EndNS <= all[3].BeginNS {
 		t.Errorf("%d steps", len(all))
 	}
-	if ids, err := r.Int64s(context.Background(), "SELECT span_id, name FROM span WHERE name = 'aten::softmax'"); err != nil || len(ids) != 40 {
+	if ids, err := r.Int64s(context.Background(), "SELECT span_id, name FROM span WHERE name = 'aten::softmax'"); err != nil ||
+		len(ids) != 40 {
 		t.Errorf("%d ids, %v", len(ids), err)
 	}
 }

@@ -111,7 +111,8 @@ func TestStacksWithOnePlaceAreTwoStacks(t *testing.T) {
 			}
 		}
 	}
-	if sent := sentFrames(t, program, []seenStack{{stackIDs[0], 7}, {stackIDs[0], 8}, {stackIDs[3], 9}, {stackIDs[0], 10}}); fmt.Sprint(sent) != "[true false true false]" {
+	if sent := sentFrames(t, program, []seenStack{{stackIDs[0], 7}, {stackIDs[0], 8}, {stackIDs[3], 9},
+		{stackIDs[0], 10}}); fmt.Sprint(sent) != "[true false true false]" {
 		t.Errorf("stacks with places of their own: sent %v", sent)
 	}
 }

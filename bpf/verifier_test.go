@@ -32,7 +32,8 @@ func TestProgramsStayWithinTheVerifierBudget(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("kernel: needs root")
 	}
-	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadCall, LoadLife, LoadPythonWalk, LoadNativeWalk, LoadSample, LoadActivities, LoadAbility} {
+	for _, load := range []func() (*ebpf.CollectionSpec, error){LoadCall, LoadLife, LoadPythonWalk, LoadNativeWalk, LoadSample, LoadActivities,
+		LoadAbility} {
 		spec, err := load()
 		if err != nil {
 			t.Fatal(err)

@@ -215,9 +215,12 @@ func BenchmarkRotate(b *testing.B) {
 	for i := int64(1); b.Loop(); i++ {
 		ended := i + 1
 		err := errors.Join(
-			d.Write(&event.Batch{Spans: someSpans(1)}), d.Write(&event.Batch{Samples: []event.Sample{{TSNS: i}}}), d.Write(&event.Batch{Stacks: []event.Stack{{ID: i}}}), d.Write(&event.Batch{Counters: []event.Counter{{TSNS: i}}}),
-			d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: i}}}), d.Write(&event.Batch{Libraries: []event.Library{{PID: 1, StartAddress: i}}}),
-			d.Write(&event.Batch{Processes: []event.Process{{ID: i, PID: int32(i), StartedNS: i, EndedNS: &ended}}}), d.Write(&event.Batch{Threads: []event.Thread{{PID: 1, TID: int32(i), StartedNS: &i, EndedNS: &ended}}}),
+			d.Write(&event.Batch{Spans: someSpans(1)}), d.Write(&event.Batch{Samples: []event.Sample{{TSNS: i}}}),
+			d.Write(&event.Batch{Stacks: []event.Stack{{ID: i}}}), d.Write(&event.Batch{Counters: []event.Counter{{TSNS: i}}}),
+			d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: i}}}),
+			d.Write(&event.Batch{Libraries: []event.Library{{PID: 1, StartAddress: i}}}),
+			d.Write(&event.Batch{Processes: []event.Process{{ID: i, PID: int32(i), StartedNS: i, EndedNS: &ended}}}),
+			d.Write(&event.Batch{Threads: []event.Thread{{PID: 1, TID: int32(i), StartedNS: &i, EndedNS: &ended}}}),
 		)
 		if err = errors.Join(err, d.Rotate()); err != nil {
 			b.Fatal(err)

@@ -316,7 +316,8 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 		t.Errorf("second Close = %v", err)
 	}
 	for name, err := range map[string]error{
-		"Spans": d.Write(&event.Batch{Spans: someSpans(1)}), "Process": d.Write(&event.Batch{Processes: []event.Process{{}}}), "Rotate": d.Rotate(), "Session": d.Session(recording()),
+		"Spans": d.Write(&event.Batch{Spans: someSpans(1)}), "Process": d.Write(&event.Batch{Processes: []event.Process{{}}}),
+		"Rotate": d.Rotate(), "Session": d.Session(recording()),
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s = %v", name, err)
@@ -326,7 +327,8 @@ func TestEventsAfterCloseAreRefused(t *testing.T) {
 
 func TestStatsCountWhatIsWritten(t *testing.T) {
 	d := begin(t, Options{})
-	if err := errors.Join(d.Write(&event.Batch{Spans: someSpans(1000)}), d.Write(&event.Batch{Flows: make([]event.Flow, 3)}), d.Close()); err != nil {
+	if err := errors.Join(d.Write(&event.Batch{Spans: someSpans(1000)}), d.Write(&event.Batch{Flows: make([]event.Flow, 3)}),
+		d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range d.Stats() {

@@ -36,7 +36,8 @@ each file carries the schema version, the tool version and the session in its ke
 
 ## What a crash costs
 A file is written under a hidden name, closed, read back, flushed to disk and renamed: every ` + "`*.parquet`" + ` that can be
-seen is whole. The growing tables (` + "`span`, `sample`, `stack`,\n`memory`, `slice`, `counter`, `flow`, `io`, `warning`" + `) get a new file every 60 s or 64 MB, whichever is
+seen is whole. The growing tables (` + "`span`, `sample`, `stack`,\n`memory`, `slice`, `counter`, `flow`, `io`, `warning`" +
+	`) get a new file every 60 s or 64 MB, whichever is
 first; the small ones are rewritten whole at that moment, but for rows that are final (processes and threads that have ended,
 libraries), which get a new file too, once. A tracer that is killed therefore loses at most the last 60 s
 (or 64 MB) before it, and ` + "`probe`" + `, which is written when the recording ends. Its unfinished files

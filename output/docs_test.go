@@ -25,7 +25,8 @@ func TestSchemaChangesAreRecorded(t *testing.T) {
 	}
 	newest := regexp.MustCompile("(?m)^## (\\S+)\n+Fingerprint `([0-9a-f]+)`").FindStringSubmatch(string(page))
 	if newest == nil || newest[1] != SchemaVersion || newest[2] != Fingerprint() {
-		t.Errorf("the first entry of docs/schema-changes.md is %v; the schema is %s with fingerprint %s: record the change there, and raise SchemaVersion once a version has been released",
+		t.Errorf("the first entry of docs/schema-changes.md is %v; the schema is %s with fingerprint %s: record the change there, and raise "+
+			"SchemaVersion once a version has been released",
 			newest, SchemaVersion, Fingerprint())
 	}
 }

@@ -32,8 +32,10 @@ func DerivedViews() []DerivedView {
 				{Name: "recorded", Type: BigInt, Unit: "calls", FieldID: 4, Description: "calls that have a row"},
 				{Name: "calls", Type: Double, Unit: "calls", FieldID: 5, Description: "calls: the sum of the rows' weights"},
 				{Name: "calls_lo", Type: Double, Unit: "calls", FieldID: 6, Description: "lower end of their interval, never below recorded"},
-				{Name: "calls_hi", Type: Double, Unit: "calls", Nullable: true, FieldID: 7, Description: "upper end; NULL where it is not known: one step in one slice, or a stretch that no slice saw"},
-				{Name: "total_ns", Type: BigInt, Unit: "ns", FieldID: 8, Description: "their durations together, what is called inside included; of those whose end was seen"},
+				{Name: "calls_hi", Type: Double, Unit: "calls", Nullable: true, FieldID: 7, Description: "upper end; NULL where it is not known: one " +
+					"step in one slice, or a stretch that no slice saw"},
+				{Name: "total_ns", Type: BigInt, Unit: "ns", FieldID: 8, Description: "their durations together, what is called inside included; of " +
+					"those whose end was seen"},
 				{Name: "total_lo_ns", Type: BigInt, Unit: "ns", FieldID: 9, Description: "lower end of its interval"},
 				{Name: "total_hi_ns", Type: BigInt, Unit: "ns", Nullable: true, FieldID: 10, Description: "upper end; NULL as for calls_hi"},
 			},
@@ -51,12 +53,17 @@ func DerivedViews() []DerivedView {
 				{Name: "pid", Type: Integer, FieldID: 3, Description: "as in span"},
 				{Name: "tid", Type: Integer, FieldID: 4, Description: "as in span"},
 				{Name: "ts_ns", Type: BigInt, Unit: "ns", FieldID: 5, Description: "when it began"},
-				{Name: "duration_ns", Type: BigInt, Unit: "ns", Nullable: true, FieldID: 6, Description: "how long it took; NULL where it was under way when the recording ended"},
-				{Name: "kind", Type: Varchar, FieldID: 7, Description: "first, recompilation (of code that was compiled before), graph_break (of what is called at, or follows, a line where a graph broke), backward"},
-				{Name: "function", Type: Varchar, Nullable: true, FieldID: 8, Description: "the function whose line caused it: the innermost that is not of PyTorch; where a graph broke that in which it did"},
+				{Name: "duration_ns", Type: BigInt, Unit: "ns", Nullable: true, FieldID: 6, Description: "how long it took; NULL where it was under " +
+					"way when the recording ended"},
+				{Name: "kind", Type: Varchar, FieldID: 7, Description: "first, recompilation (of code that was compiled before), graph_break (of " +
+					"what is called at, or follows, a line where a graph broke), backward"},
+				{Name: "function", Type: Varchar, Nullable: true, FieldID: 8, Description: "the function whose line caused it: the innermost that is " +
+					"not of PyTorch; where a graph broke that in which it did"},
 				{Name: "file", Type: Varchar, Nullable: true, FieldID: 9, Description: "its file"},
 				{Name: "line", Type: Integer, Nullable: true, FieldID: 10, Description: "the line"},
-				{Name: "code", Type: BigInt, Nullable: true, FieldID: 11, Description: "which code it is, within its process: the same for each recompilation; NULL where nothing was kept, and where the symbol create_cache_entry is not there: then no compilation counts as a recompilation"},
+				{Name: "code", Type: BigInt, Nullable: true, FieldID: 11, Description: "which code it is, within its process: the same for each " +
+					"recompilation; NULL where nothing was kept, and where the symbol create_cache_entry is not there: then no compilation counts as a " +
+					"recompilation"},
 				{Name: "python_stack_id", Type: BigInt, Nullable: true, FieldID: 12, Description: "as in span"},
 			},
 		},

@@ -40,7 +40,8 @@ func modes(t *testing.T, dir string) map[string]bool {
 
 func writeSome(t *testing.T, d *Dataset) {
 	t.Helper()
-	err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1}}}), d.Write(&event.Batch{Spans: someSpans(10)}), d.Rotate())
+	err := errors.Join(d.Session(recording()), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1}}}),
+		d.Write(&event.Batch{Spans: someSpans(10)}), d.Rotate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func TestWhoOwnsTheDirectoryAboveCannotLeadTheTracerToAnotherFile(t *testing.T) 
 		t.Fatal(err)
 	}
 	attacker.Do(t, home, `mv d away && mkdir d d/session d/span && ln -s "$1" d/views.sql && ln -s "$1" d/session/.test.parquet.inprogress &&
-		ln -s "$1" d/session/.schema.parquet.inprogress && ln -s "$1" d/span/.test-000001.parquet.inprogress && ln -s "$(dirname "$1")" d/stack`, treasure)
+		ln -s "$1" d/session/.schema.parquet.inprogress && ln -s "$1" d/span/.test-000001.parquet.inprogress && ln -s "$(dirname "$1")" d/stack`,
+		treasure)
 	writeSome(t, d)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
@@ -157,7 +159,8 @@ func TestDiscardTakesAwayWhatWasWrittenAndNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(os.RemoveAll(filepath.Join(d.Dir(), "flow")), os.Symlink(filepath.Dir(treasure), filepath.Join(d.Dir(), "flow"))); err != nil {
+		if err := errors.Join(os.RemoveAll(filepath.Join(d.Dir(), "flow")), os.Symlink(filepath.Dir(treasure), filepath.Join(d.Dir(),
+			"flow"))); err != nil {
 			t.Fatal(err)
 		}
 		_ = d.Discard()
@@ -183,7 +186,8 @@ func TestRewritingFollowsNoLinkAndKeepsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(d.Dir(), "stack", "test-000001.parquet")
-	attacker.Do(t, d.Dir(), `ln -s "$1" stack/.test-000001.parquet.inprogress && ln -s stack other && ln -s test-000001.parquet stack/link.parquet`, treasure)
+	attacker.Do(t, d.Dir(),
+		`ln -s "$1" stack/.test-000001.parquet.inprogress && ln -s stack other && ln -s test-000001.parquet stack/link.parquet`, treasure)
 	t.Setenv("SUDO_UID", "0") // root, in a dataset of somebody's
 	if err := RewriteStacks(path, rows); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,8 @@ type openCall struct {
 var openCallTable = newTable(table[openCall]{
 	Table: Table{
 		Name: "open_call",
-		Row:  "a call of torch.distributed that has begun and not ended: a collective that its group has not finished (category work), a thread that waits for one (wait), a call that asks for one and has not returned (issue)",
+		Row: "a call of torch.distributed that has begun and not ended: a collective that its group has not finished (category work), a " +
+			"thread that waits for one (wait), a call that asks for one and has not returned (issue)",
 		Description: "Written anew within 2 s of a change, with all that has been open for half a second; what the recording ended with stays. " +
 			"Empty while nothing waits. `ebpfprof fleet hang` and `ebpfprof stacks --standing` read it.",
 	},
@@ -77,14 +78,16 @@ func (c *openCall) communicator() *event.Communicator {
 
 var communicatorTable = newTable(table[event.Communicator]{
 	Table: Table{
-		Name:        "communicator",
-		Row:         "a group of ranks of torch.distributed as one process knows it, and how far it has come",
-		Description: "Written anew with open_call, and when the recording ends. Groups are known from their first collective in the recording on.",
+		Name: "communicator",
+		Row:  "a group of ranks of torch.distributed as one process knows it, and how far it has come",
+		Description: "Written anew with open_call, and when the recording ends. Groups are known from their first collective in the " +
+			"recording on.",
 	},
 	columns: []column[event.Communicator]{
 		{Column: Column{"pid", Integer, "", false, 2, "process, in the tracer's pid namespace"},
 			ints: func(c *event.Communicator) (int64, bool) { return integer(c.PID) }},
-		{Column: Column{"communicator", BigInt, "", true, 3, "names the group, the same on every rank: a hash of job, library, name and size; NULL of PyTorch before 2.1, whose groups have no name, unless it is the one of all ranks"},
+		{Column: Column{"communicator", BigInt, "", true, 3, "names the group, the same on every rank: a hash of job, library, name and size; " +
+			"NULL of PyTorch before 2.1, whose groups have no name, unless it is the one of all ranks"},
 			ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.ID) }},
 		{Column: Column{"communicator_handle", BigInt, "", false, 4, "its address in the process"},
 			ints: func(c *event.Communicator) (int64, bool) { return c.Handle, true }},
@@ -104,7 +107,8 @@ var communicatorTable = newTable(table[event.Communicator]{
 			texts: func(c *event.Communicator) (string, bool) { return unlessEmpty(c.IssuedName) }},
 		{Column: Column{"issued_ns", BigInt, "ns", true, 12, "when, since the Unix epoch"},
 			delta: true, ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.IssuedNS) }},
-		{Column: Column{"completed_number", BigInt, "", true, 13, "the last collective that has ended in the process; NCCL's are seen when its watchdog looks, ten times a second, where it tells (PyTorch 2.15)"},
+		{Column: Column{"completed_number", BigInt, "", true, 13, "the last collective that has ended in the process; NCCL's are seen when its " +
+			"watchdog looks, ten times a second, where it tells (PyTorch 2.15)"},
 			ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.CompletedNumber) }},
 		{Column: Column{"completed_ns", BigInt, "ns", true, 14, "when, since the Unix epoch"},
 			delta: true, ints: func(c *event.Communicator) (int64, bool) { return ofInt64(c.CompletedNS) }},
@@ -115,13 +119,15 @@ var stillThreadTable = newTable(table[event.StillThread]{
 	Table: Table{
 		Name: "still_thread",
 		Row:  "a thread that did not run when it was looked at, and the stack on which it stood",
-		Description: "Of all processes of the job with a framework or Python (else of all), when the main thread of one of them has not run for two seconds: looked at anew after 4 s, 8 s, … while that lasts, and written anew each time. " +
-			"Taken from outside, no thread is stopped. `ebpfprof fleet hang` reads it.",
+		Description: "Of all processes of the job with a framework or Python (else of all), when the main thread of one of them has not run " +
+			"for two seconds: looked at anew after 4 s, 8 s, … while that lasts, and written anew each time. Taken from outside, no thread is " +
+			"stopped. `ebpfprof fleet hang` reads it.",
 	},
 	columns: []column[event.StillThread]{
 		{Column: Column{"seen_ns", BigInt, "ns", false, 2, "when it was looked at, since the Unix epoch"},
 			delta: true, ints: func(t *event.StillThread) (int64, bool) { return t.SeenNS, true }},
-		{Column: Column{"since_ns", BigInt, "ns", true, 3, "it has not run since, as far as was looked; NULL: it has, within half a second of seen_ns"},
+		{Column: Column{"since_ns", BigInt, "ns", true, 3, "it has not run since, as far as was looked; NULL: it has, within half a " +
+			"second of seen_ns"},
 			delta: true, ints: func(t *event.StillThread) (int64, bool) { return ofInt64(t.SinceNS) }},
 		{Column: Column{"pid", Integer, "", false, 4, "process, in the tracer's pid namespace"},
 			ints: func(t *event.StillThread) (int64, bool) { return integer(t.PID) }},
@@ -131,7 +137,9 @@ var stillThreadTable = newTable(table[event.StillThread]{
 			texts: func(t *event.StillThread) (string, bool) { return unlessEmpty(t.Syscall) }},
 		{Column: Column{"stack_id", BigInt, "", true, 7, "its native and Python frames"},
 			ints: func(t *event.StillThread) (int64, bool) { return ofInt64(t.StackID) }},
-		{Column: Column{"state", Varchar, "", true, 8, "why it did not run: sleeping (it waited, and a signal would have woken it), uninterruptible (it waited in the kernel, for a disk, a device or a page, and none would), stopped (by a signal) or traced (by a debugger)"},
+		{Column: Column{"state", Varchar, "", true, 8, "why it did not run: sleeping (it waited, and a signal would have woken it), " +
+			"uninterruptible (it waited in the kernel, for a disk, a device or a page, and none would), stopped (by a signal) or traced (by " +
+			"a debugger)"},
 			texts: func(t *event.StillThread) (string, bool) { return unlessEmpty(t.State) }},
 	},
 })

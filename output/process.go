@@ -42,9 +42,11 @@ var processTable = newTable(table[event.Process]{
 			texts: func(p *event.Process) (string, bool) { return ofString(p.Framework) }},
 		{Column: Column{"framework_version", Varchar, "", true, 18, "version of the framework"},
 			texts: func(p *event.Process) (string, bool) { return ofString(p.FrameworkVersion) }},
-		{Column: Column{"exit_code", Integer, "", true, 19, "what it exited with, 0 to 255; NULL where a signal ended it, and where its end was not told"},
+		{Column: Column{"exit_code", Integer, "", true, 19, "what it exited with, 0 to 255; NULL where a signal ended it, and where its end " +
+			"was not told"},
 			ints: func(p *event.Process) (int64, bool) { return ofInt32(p.ExitCode) }},
-		{Column: Column{"exit_signal", Integer, "", true, 20, "the signal that ended it: 9 is a kill, by the kernel too (memory has a row of level kernel then); NULL where it exited by itself"},
+		{Column: Column{"exit_signal", Integer, "", true, 20, "the signal that ended it: 9 is a kill, by the kernel too (memory has a row of " +
+			"level kernel then); NULL where it exited by itself"},
 			ints: func(p *event.Process) (int64, bool) { return ofInt32(p.ExitSignal) }},
 	},
 })
@@ -65,9 +67,11 @@ var threadTable = newTable(table[event.Thread]{
 			texts: func(t *event.Thread) (string, bool) { return ofString(t.Role) }},
 		{Column: Column{"started_ns", BigInt, "ns", true, 6, "when it started, since the Unix epoch"},
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.StartedNS) }},
-		{Column: Column{"ended_ns", BigInt, "ns", true, 7, "when it ended; of a thread without calls, when it was last sampled; NULL when it outlived the recording"},
+		{Column: Column{"ended_ns", BigInt, "ns", true, 7, "when it ended; of a thread without calls, when it was last sampled; NULL when it " +
+			"outlived the recording"},
 			delta: true, ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.EndedNS) }},
-		{Column: Column{"cpu_ns", BigInt, "ns", true, 8, "time on a CPU by the kernel's scheduler, from its first sample to the end of the recording; NULL of a thread that exited before, and of one that was never sampled"},
+		{Column: Column{"cpu_ns", BigInt, "ns", true, 8, "time on a CPU by the kernel's scheduler, from its first sample to the end of the " +
+			"recording; NULL of a thread that exited before, and of one that was never sampled"},
 			ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.CPUNS) }},
 		{Column: Column{"run_delay_ns", BigInt, "ns", true, 9, "likewise: time in which it was ready to run and had no CPU"},
 			ints: func(t *event.Thread) (int64, bool) { return ofInt64(t.RunDelayNS) }},
@@ -112,7 +116,9 @@ var probeTable = newTable(table[event.Probe]{
 			texts: func(p *event.Probe) (string, bool) { return p.Symbol, true }},
 		{Column: Column{"layer", Varchar, "", false, 5, "layer of the spans that come of it"},
 			texts: func(p *event.Probe) (string, bool) { return p.Layer, true }},
-		{Column: Column{"kind", Varchar, "", false, 6, "which ends of a call its sites see, attached or not: entry (the end is that of the next call on the thread: an upper bound, or not known), entry+exit (an instruction that every normal return passes) or entry+return (a return probe, on C functions, and on what is a jump to one)"},
+		{Column: Column{"kind", Varchar, "", false, 6, "which ends of a call its sites see, attached or not: entry (the end is that of the " +
+			"next call on the thread: an upper bound, or not known), entry+exit (an instruction that every normal return passes) or entry+return " +
+			"(a return probe, on C functions, and on what is a jump to one)"},
 			texts: func(p *event.Probe) (string, bool) { return p.Kind, true }},
 		{Column: Column{"site_offset", BigInt, "bytes", true, 7, "where it sits, from the function's start; NULL when no site was found"},
 			ints: func(p *event.Probe) (int64, bool) { return ofInt64(p.Site) }},
@@ -130,7 +136,8 @@ var probeTable = newTable(table[event.Probe]{
 			ints: func(p *event.Probe) (int64, bool) { return p.Lost, true }},
 		{Column: Column{"name", Varchar, "", true, 14, "the function in the framework's or runtime's own words, as in span.name: aten::addmm"},
 			texts: func(p *event.Probe) (string, bool) { return unlessEmpty(p.Name) }},
-		{Column: Column{"first_in_ns", BigInt, "ns", true, 15, "when it was first put in for a slice: a slice that began before holds none of its calls; NULL: it never was, or it was in before there were slices"},
+		{Column: Column{"first_in_ns", BigInt, "ns", true, 15, "when it was first put in for a slice: a slice that began before holds none of " +
+			"its calls; NULL: it never was, or it was in before there were slices"},
 			ints: func(p *event.Probe) (int64, bool) { return p.FirstIn, p.FirstIn != 0 }},
 	},
 })

@@ -240,7 +240,8 @@ func unlessMissing(err error) error {
 // explain turns an error of writing into one sentence that says what to do.
 func explain(dir string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("writing dataset: %w on the disk that holds %s; what was written before stays readable: free some space or choose another directory", ErrFull, dir)
+		return fmt.Errorf("writing dataset: %w on the disk that holds %s; what was written before stays readable: free some space or choose "+
+			"another directory", ErrFull, dir)
 	}
 	return fmt.Errorf("writing dataset %s: %w", dir, err)
 }

@@ -143,20 +143,32 @@ func everyValue(t *testing.T) (dir string, g given) {
 			s.Call = &event.Call{}
 		}
 	}), into(d, func(b *event.Batch) *[]event.Span { return &b.Spans }))
-	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Memory { return &b.Memory }))
-	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Flow { return &b.Flows }))
-	give(t, g, shortProcessTable, filled(func(r *event.ShortProcess, n int) { r.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.ShortProcess { return &b.ShortProcesses }))
-	give(t, g, mergedTraceTable, filled(func(r *event.MergedTrace, n int) { r.StartNS = at(n) }), into(d, func(b *event.Batch) *[]event.MergedTrace { return &b.MergedTraces }))
+	give(t, g, memoryTable, filled(func(m *event.Memory, n int) { m.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.Memory { return &b.Memory }))
+	give(t, g, flowTable, filled(func(f *event.Flow, n int) { f.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.Flow { return &b.Flows }))
+	give(t, g, shortProcessTable, filled(func(r *event.ShortProcess, n int) { r.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.ShortProcess { return &b.ShortProcesses }))
+	give(t, g, mergedTraceTable, filled(func(r *event.MergedTrace, n int) { r.StartNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.MergedTrace { return &b.MergedTraces }))
 	give(t, g, ioTable, filled(func(r *event.IO, n int) { r.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.IO { return &b.IO }))
-	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Sample { return &b.Samples }))
-	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Counter { return &b.Counters }))
-	give(t, g, sliceTable, filled(func(s *event.Slice, n int) { s.ID = int64(n + 1) }), into(d, func(b *event.Batch) *[]event.Slice { return &b.Slices }))
-	give(t, g, stackTable, filled(func(s *event.Stack, n int) { s.ID = int64(n + 1) }), into(d, func(b *event.Batch) *[]event.Stack { return &b.Stacks }))
-	give(t, g, warningTable, filled(func(w *event.Warning, n int) { w.TSNS = at(n) }), into(d, func(b *event.Batch) *[]event.Warning { return &b.Warnings }))
+	give(t, g, sampleTable, filled(func(s *event.Sample, n int) { s.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.Sample { return &b.Samples }))
+	give(t, g, counterTable, filled(func(c *event.Counter, n int) { c.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.Counter { return &b.Counters }))
+	give(t, g, sliceTable, filled(func(s *event.Slice, n int) { s.ID = int64(n + 1) }),
+		into(d, func(b *event.Batch) *[]event.Slice { return &b.Slices }))
+	give(t, g, stackTable, filled(func(s *event.Stack, n int) { s.ID = int64(n + 1) }),
+		into(d, func(b *event.Batch) *[]event.Stack { return &b.Stacks }))
+	give(t, g, warningTable, filled(func(w *event.Warning, n int) { w.TSNS = at(n) }),
+		into(d, func(b *event.Batch) *[]event.Warning { return &b.Warnings }))
 	give(t, g, probeTable, filled(func(*event.Probe, int) {}), into(d, func(b *event.Batch) *[]event.Probe { return &b.Probes }))
-	give(t, g, libraryTable, filled(func(l *event.Library, n int) { l.PID = int32(n); l.StartAddress = int64(n) }), into(d, func(b *event.Batch) *[]event.Library { return &b.Libraries }))
-	give(t, g, processTable, filled(func(p *event.Process, n int) { p.ID, p.PID = int64(n+1), int32(n+1) }), into(d, func(b *event.Batch) *[]event.Process { return &b.Processes }))
-	give(t, g, threadTable, filled(func(p *event.Thread, n int) { p.PID, p.TID = int32(n+1), int32(n+1) }), into(d, func(b *event.Batch) *[]event.Thread { return &b.Threads }))
+	give(t, g, libraryTable, filled(func(l *event.Library, n int) { l.PID = int32(n); l.StartAddress = int64(n) }),
+		into(d, func(b *event.Batch) *[]event.Library { return &b.Libraries }))
+	give(t, g, processTable, filled(func(p *event.Process, n int) { p.ID, p.PID = int64(n+1), int32(n+1) }),
+		into(d, func(b *event.Batch) *[]event.Process { return &b.Processes }))
+	give(t, g, threadTable, filled(func(p *event.Thread, n int) { p.PID, p.TID = int32(n+1), int32(n+1) }),
+		into(d, func(b *event.Batch) *[]event.Thread { return &b.Threads }))
 	open := event.OpenCalls{
 		SeenNS:        at(0),
 		Communicators: filled(func(c *event.Communicator, n int) { c.PID = int32(n) }),

@@ -24,8 +24,10 @@ func stackFile(t *testing.T, rows []event.Stack) string {
 }
 
 func TestRewrittenStacksAreTheFileThatWouldHaveBeenWritten(t *testing.T) {
-	nameless := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "l.so+0x1", Status: event.StackComplete}, {ID: 8, Status: "x"}}
-	named := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Function: "f", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "f (l.so)", Status: event.StackComplete}, {ID: 8, Status: "x"}}
+	nameless := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Module: "l.so", BuildID: "ab", Offset: 1}}, Folded: "l.so+0x1",
+		Status: event.StackComplete}, {ID: 8, Status: "x"}}
+	named := []event.Stack{{ID: 7, Frames: []event.Frame{{Kind: "native", Function: "f", Module: "l.so", BuildID: "ab", Offset: 1}},
+		Folded: "f (l.so)", Status: event.StackComplete}, {ID: 8, Status: "x"}}
 	path, want := stackFile(t, nameless), stackFile(t, named)
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -67,7 +69,8 @@ func TestWhatCannotBeRewrittenStaysAsItIs(t *testing.T) {
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file changed: %v", err)
 	}
-	for version, later := range map[string]bool{SchemaVersion: false, "1.0.0": false, "1.99.0": true, "2.0.0": true, "0.9.0": true, "": true, "1.x.0": true} {
+	for version, later := range map[string]bool{SchemaVersion: false, "1.0.0": false, "1.99.0": true, "2.0.0": true, "0.9.0": true, "": true,
+		"1.x.0": true} {
 		s := columnfile.Summary{Metadata: map[string]string{MetadataTable: "stack", MetadataSession: "s", MetadataSchemaVersion: version}}
 		if err := checkRewritable(s, 0); errors.Is(err, ErrForeign) != later {
 			t.Errorf("schema %q: %v", version, err)

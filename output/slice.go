@@ -22,19 +22,25 @@ var sliceTable = newTable(table[event.Slice]{
 			delta: true, ints: func(s *event.Slice) (int64, bool) { return s.BeginNS, true }},
 		{Column: Column{"end_ns", BigInt, "ns", false, 6, "until when"},
 			delta: true, ints: func(s *event.Slice) (int64, bool) { return s.EndNS, true }},
-		{Column: Column{"from_ns", BigInt, "ns", false, 7, "where the stretch begins that it stands for: in the middle of the pause before it; the first begins with the recording"},
+		{Column: Column{"from_ns", BigInt, "ns", false, 7, "where the stretch begins that it stands for: in the middle of the pause before it; " +
+			"the first begins with the recording"},
 			delta: true, ints: func(s *event.Slice) (int64, bool) { return s.FromNS, true }},
-		{Column: Column{"to_ns", BigInt, "ns", false, 8, "where that ends: in the middle of the pause after it; the last ends with the recording"},
+		{Column: Column{"to_ns", BigInt, "ns", false, 8, "where that ends: in the middle of the pause after it; the last ends with " +
+			"the recording"},
 			delta: true, ints: func(s *event.Slice) (int64, bool) { return s.ToNS, true }},
-		{Column: Column{"phase", Varchar, "", false, 9, "training, evaluation (batches without a backward pass) or other: strata, each estimated by itself"},
+		{Column: Column{"phase", Varchar, "", false, 9, "training, evaluation (batches without a backward pass) or other: strata, each " +
+			"estimated by itself"},
 			texts: func(s *event.Slice) (string, bool) { return s.Phase, true }},
-		{Column: Column{"unit", Varchar, "", false, 10, "what it was counted in: steps (each seen by a probe that is always in), calls (of an operator that stands in for steps, all of them counted), nodes (of autograd, as PyTorch numbers them) or time (nanoseconds)"},
+		{Column: Column{"unit", Varchar, "", false, 10, "what it was counted in: steps (each seen by a probe that is always in), calls (of an " +
+			"operator that stands in for steps, all of them counted), nodes (of autograd, as PyTorch numbers them) or time (nanoseconds)"},
 			texts: func(s *event.Slice) (string, bool) { return s.Unit, true }},
 		{Column: Column{"recorded", Double, "", false, 11, "how much of the phase it saw, in unit: n; 0 in a stretch that no slice saw"},
 			floats: func(s *event.Slice) (float64, bool) { return s.Recorded, true }},
-		{Column: Column{"represented", Double, "", false, 12, "how much of the phase lay in its stretch, in unit: L. Their sum over the slices of a process, a group and a phase is all that there was"},
+		{Column: Column{"represented", Double, "", false, 12, "how much of the phase lay in its stretch, in unit: L. Their sum over the slices " +
+			"of a process, a group and a phase is all that there was"},
 			floats: func(s *event.Slice) (float64, bool) { return s.Represented, true }},
-		{Column: Column{"steps", Integer, "steps", false, 13, "how many whole steps it saw, or equal pieces where no steps are known: slice_step of its rows goes from 1 to that"},
+		{Column: Column{"steps", Integer, "steps", false, 13, "how many whole steps it saw, or equal pieces where no steps are known: " +
+			"slice_step of its rows goes from 1 to that"},
 			ints: func(s *event.Slice) (int64, bool) { return integer(s.Steps) }},
 	},
 })

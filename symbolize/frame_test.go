@@ -7,7 +7,8 @@ func TestLabelsSayWhatAndWhere(t *testing.T) {
 		frame Frame
 		want  string
 	}{
-		{Frame{Kind: Python, Function: "Linear.forward", File: "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", Line: 114}, "Linear.forward (torch/nn/modules/linear.py)"},
+		{Frame{Kind: Python, Function: "Linear.forward", File: "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", Line: 114},
+			"Linear.forward (torch/nn/modules/linear.py)"},
 		{Frame{Kind: Python, Function: "<module>", File: "/home/me/train.py", Line: 3}, "<module> (train.py)"},
 		{Frame{Kind: Python, Function: "run"}, "run"},
 		{Frame{Kind: Native, Function: "at::native::addmm", Module: "libtorch_cpu.so", Offset: 7}, "at::native::addmm (libtorch_cpu.so)"},

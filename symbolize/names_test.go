@@ -108,7 +108,8 @@ func TestABuildIDLendsNoNames(t *testing.T) {
 func TestCodeThatIsInNoFileSaysWhatItIs(t *testing.T) {
 	names := NewNames()
 	defer names.Close()
-	space := names.Space([]Mapping{{Start: 0x1000, End: 0x2000}, {Start: 0x3000, End: 0x4000, Path: "[heap]"}, {Start: 0x5000, End: 0x6000, Path: "//anon"}})
+	space := names.Space([]Mapping{{Start: 0x1000, End: 0x2000}, {Start: 0x3000, End: 0x4000, Path: "[heap]"}, {Start: 0x5000, End: 0x6000,
+		Path: "//anon"}})
 	for address, want := range map[uint64]string{0x1800: "[anon]", 0x3000: "[heap]", 0x5fff: "[anon]", 0x4000: "[unknown]", 0: "[unknown]"} {
 		if got := space.Frame(address, false); got.Module != want || got.Function != "" || got.Offset != -1 || got.Kind != Native {
 			t.Errorf("%#x: %+v, want module %s", address, got, want)
@@ -135,7 +136,8 @@ func TestTheVDSOHasNames(t *testing.T) {
 	}
 	for _, f := range functions {
 		offset, _ := e.FileOffset(f.Address)
-		if got := space.Frame(0x7fff0000+offset, false); got.Function == "" || IsNameless(got.Function) || got.Module != vdsoPath || got.BuildID == "" {
+		if got := space.Frame(0x7fff0000+offset, false); got.Function == "" || IsNameless(got.Function) || got.Module != vdsoPath ||
+			got.BuildID == "" {
 			t.Errorf("%s: %+v", f.Name, got)
 		}
 	}

@@ -63,7 +63,8 @@ func TestWhatAUserAsksForIsRecordedWithItsArguments(t *testing.T) {
 	}
 	checkAsked(t, sink.spans)
 	said := fmt.Sprint(sink.warnings)
-	for _, want := range []string{"libwork.so.1 has no function work_stop; the nearest names: work_step", "no file of the job has the USDT probe work:stp; the nearest names: work:step"} {
+	for _, want := range []string{"libwork.so.1 has no function work_stop; the nearest names: work_step",
+		"no file of the job has the USDT probe work:stp; the nearest names: work:step"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no warning says %q: %s", want, said)
 		}

@@ -98,22 +98,23 @@ func TestNothingIsLeftOfChildrenThatHaveEnded(t *testing.T) {
 	lines.Scan()
 	var before, after int
 	var left map[string]int
-	sink, _ := recordLives(t, Options{PIDs: []int{job.Process.Pid}, Follow: true, Frequency: 499, OffCPU: time.Millisecond}, func(s *Session, stop func()) {
-		time.Sleep(time.Second)
-		before = openDescriptors(t)
-		fmt.Fprintln(stdin, "go")
-		lines.Scan()
-		// The ends are read one after the other; how soon, is the machine's.
-		few := func() bool {
-			left, after = kept(s), openDescriptors(t)
-			return after <= before+8 && slices.Max(slices.Collect(maps.Values(left))) <= fewLeft
-		}
-		time.Sleep(2 * time.Second)
-		for end := time.Now().Add(time.Minute); !few() && time.Now().Before(end); {
-			time.Sleep(100 * time.Millisecond)
-		}
-		stop()
-	})
+	sink, _ := recordLives(t, Options{PIDs: []int{job.Process.Pid}, Follow: true, Frequency: 499, OffCPU: time.Millisecond},
+		func(s *Session, stop func()) {
+			time.Sleep(time.Second)
+			before = openDescriptors(t)
+			fmt.Fprintln(stdin, "go")
+			lines.Scan()
+			// The ends are read one after the other; how soon, is the machine's.
+			few := func() bool {
+				left, after = kept(s), openDescriptors(t)
+				return after <= before+8 && slices.Max(slices.Collect(maps.Values(left))) <= fewLeft
+			}
+			time.Sleep(2 * time.Second)
+			for end := time.Now().Add(time.Minute); !few() && time.Now().Before(end); {
+				time.Sleep(100 * time.Millisecond)
+			}
+			stop()
+		})
 	ended := 0
 	for _, p := range sink.processes {
 		if p.EndedNS != nil {

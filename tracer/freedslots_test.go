@@ -154,7 +154,8 @@ func TestAFileThatWasRefusedIsRecordedOnceThereIsRoom(t *testing.T) {
 		}
 	}
 	if refused() != 1 || libraries != 1 || sink.gone != len(callees) {
-		t.Errorf("that it was refused is said %d times, and it has %d rows; %d places were given back, want %d", refused(), libraries, sink.gone, len(callees))
+		t.Errorf("that it was refused is said %d times, and it has %d rows; %d places were given back, want %d", refused(), libraries, sink.gone,
+			len(callees))
 	}
 }
 

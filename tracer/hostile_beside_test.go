@@ -30,7 +30,8 @@ func attackGroups() []spec.Group {
 	groups := nativeGroup("libcallee-plain", spec.ExitSites, callees)
 	return append(groups, spec.Group{Name: "hostile", Tier: spec.Anchor, Functions: []spec.Function{
 		{Library: "libhostile", Symbol: "cuLaunchKernel", Exact: true, Layer: "native", Label: "launch", Action: spec.Span, End: spec.ExitSites},
-		{Library: "libhostile", Symbol: "_ZN2at4_ops", Name: spec.FromOperator, Suffix: "4callE", Layer: "op", Action: spec.Span, End: spec.ExitSites},
+		{Library: "libhostile", Symbol: "_ZN2at4_ops", Name: spec.FromOperator, Suffix: "4callE", Layer: "op", Action: spec.Span,
+			End: spec.ExitSites},
 	}})
 }
 
@@ -58,7 +59,10 @@ var (
 func (s *Session) attachedTo(t *testing.T, library string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if slices.ContainsFunc(s.probes.Table().All(), func(p *probetable.Probe) bool { return strings.HasPrefix(p.Planned.Function.Library, library) }) {
+		if slices.ContainsFunc(s.probes.Table().All(), func(p *probetable.Probe) bool {
+			return strings.HasPrefix(p.Planned.Function.Library,
+				library)
+		}) {
 			time.Sleep(500 * time.Millisecond)
 			return
 		}
@@ -232,7 +236,8 @@ func TestLibrariesThatAreCutShortDoNotStopTheRecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	var files []string
-	for _, name := range []string{"libhostile.so", "libpython3.11.so.1.0", "python3.11", "libc.so.6", "libpthread.so.0", "libamdhip64.so.6", "libcudart.so.12", "ld-linux-x86-64.so.2", "libtorch_cpu.so", "pjrt_c_api_gpu_plugin.so", "libother.so"} {
+	for _, name := range []string{"libhostile.so", "libpython3.11.so.1.0", "python3.11", "libc.so.6", "libpthread.so.0", "libamdhip64.so.6",
+		"libcudart.so.12", "ld-linux-x86-64.so.2", "libtorch_cpu.so", "pjrt_c_api_gpu_plugin.so", "libother.so"} {
 		files = append(files, filepath.Join(dir, name))
 		if err := os.WriteFile(files[len(files)-1], contents, 0o755); err != nil {
 			t.Fatal(err)

@@ -162,7 +162,8 @@ func TestProbesDoNotFollowAMappingToAnotherFile(t *testing.T) {
 	for way, perf := range attachWays {
 		t.Run(way, func(t *testing.T) {
 			sink := &recordingSink{}
-			session, err := Open(t.Context(), Options{PIDs: []int{attacker.Process.Pid}, Follow: true, BufferBytes: 4 << 20, PerfEvents: perf, catalog: impostorGroup()}, sink)
+			session, err := Open(t.Context(), Options{PIDs: []int{attacker.Process.Pid}, Follow: true, BufferBytes: 4 << 20, PerfEvents: perf,
+				catalog: impostorGroup()}, sink)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +202,8 @@ func TestProbesAreNotPutIntoAFileThatChanged(t *testing.T) {
 			install(t, filepath.Join(build, "libimpostor.so"), impostor, nobody)
 			attacker := startAs(t, nobody, true, swap, impostor, impostor)
 			sink := &recordingSink{}
-			session, err := Open(t.Context(), Options{PIDs: []int{attacker.Process.Pid}, Follow: true, BufferBytes: 4 << 20, PerfEvents: perf, catalog: impostorGroup()}, sink)
+			session, err := Open(t.Context(), Options{PIDs: []int{attacker.Process.Pid}, Follow: true, BufferBytes: 4 << 20, PerfEvents: perf,
+				catalog: impostorGroup()}, sink)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -115,7 +115,8 @@ func TestCallsGoOnWithoutTheirStacks(t *testing.T) {
 		}
 		for _, name := range launches {
 			if counts[name] != truth.Calls[name] || (stacks[name] > 0) == leave {
-				t.Errorf("without stacks %t: %d of %d calls of %s recorded, %d with a stack", leave, counts[name], truth.Calls[name], name, stacks[name])
+				t.Errorf("without stacks %t: %d of %d calls of %s recorded, %d with a stack", leave, counts[name], truth.Calls[name], name,
+					stacks[name])
 			}
 		}
 	}

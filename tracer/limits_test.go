@@ -14,7 +14,8 @@ func TestTheLimitsAreThoseOfTheKernelsTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess, "PROCESS_SCOPES": MaxScopesOfProcess, "PROCESS_IO": MaxIOThreadsOfProcess} {
+	for name, want := range map[string]int{"PROCESS_THREADS": MaxThreadsOfProcess, "PROCESS_WAITS": MaxWaitsOfProcess,
+		"PROCESS_SCOPES": MaxScopesOfProcess, "PROCESS_IO": MaxIOThreadsOfProcess} {
 		m := regexp.MustCompile(`#define ` + name + ` (\d+)`).FindSubmatch(header)
 		if m == nil {
 			t.Errorf("%s is not in bpf/lives.h", name)

@@ -330,7 +330,8 @@ func TestMoreProcessesThanTheTableHoldsEndNobodysRecording(t *testing.T) {
 	const room, children = 16, 60
 	attacker := startLives(t, asNobody, "crowd", strconv.Itoa(children))
 	innocent := startLives(t, nil, "burn", "2")
-	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: room}, func(_ *Session, stop func()) {
+	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Follow: true, Frequency: 99,
+		maxProcesses: room}, func(_ *Session, stop func()) {
 		attacker.goOn()
 		attacker.line(t)
 		innocent.goOn()
@@ -355,11 +356,12 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 	attacker.goOn()
 	attacker.line(t)
 	innocent := startLives(t, nil, "burn", "2")
-	sink, _ := recordLives(t, Options{PIDs: []int{innocent.Process.Pid, attacker.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: 8}, func(_ *Session, stop func()) {
-		innocent.goOn()
-		innocent.Wait()
-		stop()
-	})
+	sink, _ := recordLives(t, Options{PIDs: []int{innocent.Process.Pid, attacker.Process.Pid}, Follow: true, Frequency: 99, maxProcesses: 8},
+		func(_ *Session, stop func()) {
+			innocent.goOn()
+			innocent.Wait()
+			stop()
+		})
 	dropped := sink.warned("process")
 	if len(dropped) < 20 || !strings.Contains(dropped[0].Detail, "processes are traced already as one user may have") {
 		t.Errorf("%d warnings of processes that were not traced: %+v", len(dropped), dropped)
@@ -370,7 +372,8 @@ func TestAProcessThatCannotBeTracedIsDroppedAlone(t *testing.T) {
 // TestTheManagerEndsWithTheLifeRing: it does not receive for ever.
 func TestTheManagerEndsWithTheLifeRing(t *testing.T) {
 	broken := errors.New("the ring broke")
-	if over, err := (&manager{Session: &Session{}}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over || !errors.Is(err, broken) {
+	if over, err := (&manager{Session: &Session{}}).heard(&kernel.LifeReader{Err: broken}, &bpf.CallLifeRecord{}, false); !over ||
+		!errors.Is(err, broken) {
 		t.Errorf("the manager goes on: %v, %v", over, err)
 	}
 }
@@ -423,16 +426,17 @@ func TestAProcessOfManyThreadsHasAShareOfTheWaits(t *testing.T) {
 		}
 		return len(waiting) >= 20
 	}
-	recordInto(t, sink, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, OffCPU: 10 * time.Millisecond}, func(s *Session, stop func()) {
-		attacker.goOn()
-		if made, _ := strconv.Atoi(attacker.line(t)); made <= MaxWaitsOfProcess {
-			t.Skipf("this machine lets a user have %d threads", made)
-		}
-		innocent.goOn()
-		innocent.line(t)
-		seen(t, s, "wait of each of the other process's 20 threads", allWait)
-		stop()
-	})
+	recordInto(t, sink, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, OffCPU: 10 * time.Millisecond},
+		func(s *Session, stop func()) {
+			attacker.goOn()
+			if made, _ := strconv.Atoi(attacker.line(t)); made <= MaxWaitsOfProcess {
+				t.Skipf("this machine lets a user have %d threads", made)
+			}
+			innocent.goOn()
+			innocent.line(t)
+			seen(t, s, "wait of each of the other process's 20 threads", allWait)
+			stop()
+		})
 	over := sink.warned("wait_quota")
 	if len(over) != 1 || over[0].Count == 0 || over[0].Kind != "lost" {
 		t.Errorf("threads beyond the share: %+v", over)

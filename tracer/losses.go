@@ -52,7 +52,8 @@ func (s *Session) writeLosses() error {
 	if err := s.writeCachedCode(now); err != nil {
 		return err
 	}
-	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(), s.probes.Late.Losses(), s.filtered.Losses()) {
+	for _, w := range slices.Concat(s.decoder.Losses(), s.unheardLibraries(), s.nameLosses(), s.probes.Accounts().Distrusted(),
+		s.probes.Late.Losses(), s.filtered.Losses()) {
 		w.TSNS = now
 		if w.Count == 0 {
 			continue
@@ -76,7 +77,8 @@ func (s *Session) unheardLibraries() []Warning {
 		},
 		{
 			Kind: "incomplete", Source: "library_quota", Count: int64(s.classes.Unopened() + s.stubs.Unopened()),
-			Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name", mapped.MaxOpen),
+			Detail: fmt.Sprintf("libraries beyond the %d that are open at once: autograd nodes and kernels that are in them have no name",
+				mapped.MaxOpen),
 		},
 	}
 }
@@ -89,10 +91,15 @@ func (s *Session) nameLosses() []Warning {
 	unnamed, mangled := s.sampling.walks.Unnamed()
 	refused := s.sampling.walks.Refused()
 	return []Warning{
-		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
-		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer" + mostlyOf(refused.User, refused.OfUser)},
-		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others and were gone when they were asked for: they have no function"},
-		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to demangle: they have their mangled ones"},
+		{Kind: "incomplete", Source: "unwind_table_full", Count: int64(refused.Full), Detail: "files for whose unwind table there was no room " +
+			"beside those of other processes: stacks end at code of theirs that keeps no frame pointer"},
+		{Kind: "incomplete", Source: "unwind_quota", Count: int64(refused.Quota), Detail: "files of a process that had a quarter of the room " +
+			"for unwind tables, or whose user had half of it: stacks end at code of theirs that keeps no frame pointer" + mostlyOf(refused.User,
+			refused.OfUser)},
+		{Kind: "incomplete", Source: "file_closed", Count: int64(unnamed), Detail: "frames in files that were closed to make room for others " +
+			"and were gone when they were asked for: they have no function"},
+		{Kind: "incomplete", Source: "name_mangled", Count: int64(mangled), Detail: "functions whose file has names that take too long to " +
+			"demangle: they have their mangled ones"},
 	}
 }
 
@@ -101,14 +108,16 @@ func (s *Session) nameLosses() []Warning {
 func (s *Session) writeIncomplete(now int64) error {
 	totals := &s.decoder.Rows.Sums.Totals.Stacks
 	for status, n := range totals.Incomplete {
-		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n), Detail: stacks.StatusDetail(status)}}})
+		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: status, Count: int64(n),
+			Detail: stacks.StatusDetail(status)}}})
 		if err != nil {
 			return err
 		}
 	}
 	if s.sampling.walks != nil {
 		for reason, n := range s.sampling.walks.Unresolved() {
-			err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: reason, Count: int64(n), Detail: "Python frames without a name"}}})
+			err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{TSNS: now, Kind: "incomplete", Source: reason, Count: int64(n),
+				Detail: "Python frames without a name"}}})
 			if err != nil {
 				return err
 			}
@@ -117,7 +126,8 @@ func (s *Session) writeIncomplete(now int64) error {
 	if totals.Refused > 0 {
 		err := s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 			TSNS: now, Kind: "incomplete", Source: "stack_quota", Count: int64(totals.Refused),
-			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")) +
+			Detail: fmt.Sprintf("samples and spans without a stack: the recording, their process or its user has had all of the different stacks "+
+				"that it may have (%d, a quarter of what was left, half of what was not others')", s.options.limit("stacks")) +
 				mostlyOf(totals.RefusedUser, totals.MostRefused),
 		}}})
 		if err != nil {
@@ -192,7 +202,8 @@ func (s *Session) writeCachedCode(now int64) error {
 	}
 	return s.sink.Write(&event.Batch{Warnings: []event.Warning{{
 		TSNS: now, Kind: "memoised", Source: "python_code", Count: int64(checked),
-		Detail: fmt.Sprintf("code objects of Python frames that were known from the samples before, one in eight, were read again; %d of them were other code objects (%.3g %%): samples that met these before may name the one before",
+		Detail: fmt.Sprintf("code objects of Python frames that were known from the samples before, one in eight, were read again; %d of them "+
+			"were other code objects (%.3g %%): samples that met these before may name the one before",
 			differed, 100*float64(differed)/float64(checked)),
 	}}})
 }

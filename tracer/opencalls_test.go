@@ -14,7 +14,8 @@ import (
 func livesScopes() []spec.Group {
 	key := []spec.Value{spec.Reg(spec.FieldScopeKey, 0)}
 	return []spec.Group{{Name: "native", Tier: spec.Anchor, Functions: []spec.Function{
-		{Library: "lives", Symbol: "scope_begin", Exact: true, Layer: "scope", Label: "scope", Action: spec.ScopeBegin, End: spec.ExitSites, Values: key},
+		{Library: "lives", Symbol: "scope_begin", Exact: true, Layer: "scope", Label: "scope", Action: spec.ScopeBegin, End: spec.ExitSites,
+			Values: key},
 		{Library: "lives", Symbol: "scope_end", Exact: true, Layer: "scope", Label: "scope_end", Action: spec.ScopeEnd, Values: key},
 	}}}
 }
@@ -40,7 +41,8 @@ func TestScopesThatNobodyEndsAreAProcesssOwnLoss(t *testing.T) {
 	const threads, left = 600, 3000
 	attacker := startLives(t, asNobody, "leave", fmt.Sprint(threads), fmt.Sprint(left))
 	innocent := startLives(t, nil, "leave", "0", "100")
-	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Level: LevelWindow, Budget: -1, catalog: livesScopes()}, func(s *Session, stop func()) {
+	sink, _ := recordLives(t, Options{PIDs: []int{attacker.Process.Pid, innocent.Process.Pid}, Level: LevelWindow, Budget: -1,
+		catalog: livesScopes()}, func(s *Session, stop func()) {
 		attacker.goOn()
 		attacker.line(t)
 		if n := entries(s.kernel.Map("scopes")); n != MaxScopesOfProcess {

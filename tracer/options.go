@@ -143,7 +143,8 @@ func (o *Options) resolve() error {
 
 // kernelSizes are what the kernel's programs are loaded for.
 func (o *Options) kernelSizes() kernel.Sizes {
-	sizes := kernel.Sizes{Ring: o.BufferBytes, Frames: o.MaxFrames, Targets: cmp.Or(o.maxProcesses, o.limit("processes")), Probes: o.limit("probes")}
+	sizes := kernel.Sizes{Ring: o.BufferBytes, Frames: o.MaxFrames, Targets: cmp.Or(o.maxProcesses, o.limit("processes")),
+		Probes: o.limit("probes")}
 	if o.takesStacks() {
 		sizes.Verify = kernel.MemoEvery(o.VerifyStacks)
 	}

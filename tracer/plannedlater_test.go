@@ -58,7 +58,8 @@ func TestWhatIsPlannedLaterIsRecordedFromThenOn(t *testing.T) {
 
 			came := make(chan Warning, 1)
 			sink := &awaitingSink{kind: "late", came: came}
-			session, err := Open(t.Context(), Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited, catalog: groups, times: times{planning: time.Nanosecond}}, sink)
+			session, err := Open(t.Context(), Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited, catalog: groups,
+				times: times{planning: time.Nanosecond}}, sink)
 			if err != nil {
 				t.Fatal(err)
 			}

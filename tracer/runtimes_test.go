@@ -110,7 +110,8 @@ func exportedFunctions(t *testing.T, path string, matching *regexp.Regexp) (name
 	}
 	for _, s := range symbols {
 		const ifunc = 10 // STT_GNU_IFUNC
-		if kind := debugelf.ST_TYPE(s.Info); s.Section != debugelf.SHN_UNDEF && (kind == debugelf.STT_FUNC || kind == ifunc) && matching.MatchString(s.Name) {
+		if kind := debugelf.ST_TYPE(s.Info); s.Section != debugelf.SHN_UNDEF && (kind == debugelf.STT_FUNC || kind == ifunc) &&
+			matching.MatchString(s.Name) {
 			names = append(names, s.Name)
 		}
 	}

@@ -54,7 +54,8 @@ func (l *waitLook) says() string {
 	if l.failed != nil {
 		return fmt.Sprintf("waits are not recorded from here on, and not sampled either: %v", l.failed)
 	}
-	return fmt.Sprintf("waits are sampled from here on, up to %d times a second (state off_cpu, weight_ns the time between two looks)", time.Second/sampledEvery)
+	return fmt.Sprintf("waits are sampled from here on, up to %d times a second (state off_cpu, weight_ns the time between two looks)",
+		time.Second/sampledEvery)
 }
 
 // look takes a sample, if it is time and the one before is taken.

@@ -23,7 +23,8 @@ func (o *Options) measuresIO() bool { return !o.NoIO && o.Filter.IO() }
 
 // sampled is what is to be sampled.
 func (o *Options) sampled() sampler.Options {
-	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: o.measuresIO(), Paths: o.Paths, IOBudget: o.Budget}
+	return sampler.Options{Frequency: o.Frequency, OffCPU: o.OffCPU, Stacks: o.takesStacks(), IO: o.measuresIO(), Paths: o.Paths,
+		IOBudget: o.Budget}
 }
 
 // load loads the programs that the options ask for; those of samples may be refused.
@@ -46,7 +47,8 @@ type sampling struct {
 
 // newSampling takes over what was loaded. A kernel that refuses it costs the samples,
 // not the recording.
-func newSampling(o *Options, k *kernel.Programs, loaded *sampler.Sampler, refused error, table *stacks.Table, warn func(Warning)) (made sampling) {
+func newSampling(o *Options, k *kernel.Programs, loaded *sampler.Sampler, refused error, table *stacks.Table,
+	warn func(Warning)) (made sampling) {
 	if refused != nil {
 		noSamples(refused, warn)
 	}

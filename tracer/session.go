@@ -136,7 +136,8 @@ func over(ctx context.Context) error {
 
 // build makes the parts of a Session, each of those below it: kernel, rows and decoder,
 // probes, governor, job. None of them knows one that is made later, nor the Session.
-func build(options Options, groups []spec.Group, can *features.Set, sink Sink, k *kernel.Programs, loaded *sampler.Sampler, refused error) *Session {
+func build(options Options, groups []spec.Group, can *features.Set, sink Sink, k *kernel.Programs, loaded *sampler.Sampler,
+	refused error) *Session {
 	plans := plan.NewCache()
 	if options.catalog != nil {
 		groups, plans = options.catalog, plan.Hasty(options.times.planning)
@@ -164,7 +165,8 @@ func build(options Options, groups []spec.Group, can *features.Set, sink Sink, k
 	processes, thinned := job.Processes{}, weights.Thinned{}
 	s.probes = probes.New(probes.Config{
 		Kernel: k, Detaching: detaching, Chosen: chosen, Most: slots.Amount{Slots: options.limit("probes"), Files: options.limit("files")},
-		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), can), Shared: options.Follow, Unused: options.times.unusedRest,
+		Hazards: probes.ReturnHazards(cmp.Or(options.release, features.KernelRelease()), can), Shared: options.Follow,
+		Unused:  options.times.unusedRest,
 		Prepare: s.taking.prepare, Table: table, Thinned: thinned, Job: processes, Decoder: told, Warn: warn,
 	})
 	cost := kernel.Calibrate(k)
@@ -294,7 +296,8 @@ func (s *Session) Run(ctx context.Context) error {
 	}
 	defer heard.Close()
 
-	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.patient(), Slicing: s.kernel.DetailOn, Thrifty: &s.thrifty}
+	rings := decode.Rings{Calls: calls, CallBytes: s.options.BufferBytes, Patient: s.options.patient(), Slicing: s.kernel.DetailOn,
+		Thrifty: &s.thrifty}
 	if sampler := s.sampling.sampler; sampler != nil {
 		if rings.Samples, err = sampler.Reader(); err != nil {
 			return err

@@ -35,7 +35,8 @@ func TestTheMostThatWaitedIsOfTheLastMinutes(t *testing.T) {
 func TestHitsAreWhatTheJobPassed(t *testing.T) {
 	needKernel(t)
 	job, calls := startCalls(t)
-	options := Options{PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: nativeGroup("libcallee-plain", spec.ExitSites, callees)}
+	options := Options{PIDs: []int{job.Process.Pid}, Level: LevelWindow, Budget: Unlimited, catalog: nativeGroup("libcallee-plain",
+		spec.ExitSites, callees)}
 	var session *Session
 	begun, passed := map[string]int{}, uint64(0)
 	recordInto(t, &recordingSink{}, options, func(s *Session, stop func()) {

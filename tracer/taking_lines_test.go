@@ -11,8 +11,9 @@ import (
 func TestWhichCallsHaveALineOfTheirOwn(t *testing.T) {
 	for label, want := range map[string]bool{
 		"op": true, "Engine::execute": true, "Engine::evaluate_function": true, "set_gradient_edge": true,
-		"ProfiledCPUMemoryReporter::New": true, "ProfiledCPUMemoryReporter::Delete": true, "free_cpu": true, "alloc_cpu": false, "cuStreamSynchronize": true,
-		"PyFunctionPreHook": false, "record_function_exit_new": false,
+		"ProfiledCPUMemoryReporter::New": true, "ProfiledCPUMemoryReporter::Delete": true, "free_cpu": true, "alloc_cpu": false,
+		"cuStreamSynchronize": true,
+		"PyFunctionPreHook":   false, "record_function_exit_new": false,
 	} {
 		f := labelled(t, label)
 		if got := wantsLine(LevelWindow, f); got != want {

@@ -62,7 +62,8 @@ func TestANewRuntimeIsOnlyATable(t *testing.T) {
 	defer job.Process.Kill()
 	bufio.NewScanner(stdout).Scan() // ready
 	sink := &recordingSink{}
-	session, err := Open(t.Context(), Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited, catalog: []spec.Group{tinyRuntime}}, sink)
+	session, err := Open(t.Context(), Options{PIDs: []int{job.Process.Pid}, BufferBytes: 4 << 20, Budget: Unlimited,
+		catalog: []spec.Group{tinyRuntime}}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,8 @@ func (l *watchLook) takeLess(s *Session, i *expense.Interval) {
 		}
 		s.warn(Warning{
 			TSNS: time.Now().UnixNano(), Kind: "slice", Source: "waits", Count: 1,
-			Detail: fmt.Sprintf("the tracer took %.1f %% of a CPU, more than its part: waits shorter than %v have no rows from here on", 100*i.OwnCPUs(), longer),
+			Detail: fmt.Sprintf("the tracer took %.1f %% of a CPU, more than its part: waits shorter than %v have no rows from here on",
+				100*i.OwnCPUs(), longer),
 		})
 	}
 }
@@ -205,7 +206,8 @@ func (l *watchLook) takeLess(s *Session, i *expense.Interval) {
 func (l *watchLook) tell(s *Session, source string, job, machine float64, instead string) {
 	s.warn(Warning{
 		TSNS: time.Now().UnixNano(), Kind: "slice", Source: source, Count: 1,
-		Detail: fmt.Sprintf("to watch each would take %.1f %% of the job's time and %.1f %% of the machine's CPUs: %s", 100*job, 100*machine, instead),
+		Detail: fmt.Sprintf("to watch each would take %.1f %% of the job's time and %.1f %% of the machine's CPUs: %s", 100*job, 100*machine,
+			instead),
 	})
 }
 

@@ -24,25 +24,26 @@ func TestWaitsAreSampledWhereWatchingThemCostsTooMuch(t *testing.T) {
 	sink := &livesSink{processes: map[int64]Process{}}
 	var began int64
 	asleep, ready := false, false
-	recordInto(t, sink, Options{PIDs: []int{job.Process.Pid}, Follow: true, Frequency: 99, OffCPU: time.Millisecond, Budget: 1e-9}, func(s *Session, stop func()) {
-		seen(t, s, "sample of the process that sleeps, and of one that waits for its CPU", func() bool {
-			for _, w := range sink.warned("waits") {
-				began = w.TSNS
-			}
-			if began == 0 {
-				return false
-			}
-			for _, row := range sink.samples {
-				if row.State != OffCPU || row.TSNS < began {
-					continue
+	recordInto(t, sink, Options{PIDs: []int{job.Process.Pid}, Follow: true, Frequency: 99, OffCPU: time.Millisecond, Budget: 1e-9},
+		func(s *Session, stop func()) {
+			seen(t, s, "sample of the process that sleeps, and of one that waits for its CPU", func() bool {
+				for _, w := range sink.warned("waits") {
+					began = w.TSNS
 				}
-				asleep = asleep || strings.Contains(row.Syscall, "nanosleep")
-				ready = ready || row.Cause == "preempted" && row.ReadyNS == row.WeightNS
-			}
-			return asleep && ready
+				if began == 0 {
+					return false
+				}
+				for _, row := range sink.samples {
+					if row.State != OffCPU || row.TSNS < began {
+						continue
+					}
+					asleep = asleep || strings.Contains(row.Syscall, "nanosleep")
+					ready = ready || row.Cause == "preempted" && row.ReadyNS == row.WeightNS
+				}
+				return asleep && ready
+			})
+			stop()
 		})
-		stop()
-	})
 	if n := len(sink.warned("waits")); n != 1 {
 		t.Errorf("%d warnings that waits are sampled, want 1", n)
 	}

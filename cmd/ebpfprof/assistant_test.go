@@ -79,7 +79,8 @@ func TestAnAssistantFindsWhyAJobIsSlow(t *testing.T) {
 		{"findings", nil, []string{"findings", dir, "--json"}},
 		{"steps", nil, []string{"steps", dir, "--json"}},
 		{"schema", map[string]any{"table": "span"}, []string{"schema", "span", "--format", "json"}},
-		{"query", map[string]any{"sql": "SELECT count(*) AS n FROM span"}, []string{"query", dir, "SELECT count(*) AS n FROM span", "--format", "json"}},
+		{"query", map[string]any{"sql": "SELECT count(*) AS n FROM span"}, []string{"query", dir, "SELECT count(*) AS n FROM span", "--format",
+			"json"}},
 		{"diff", map[string]any{"before": dir, "after": dir}, []string{"diff", "--json", dir, dir}},
 	} {
 		text, failed := called(t, client, c.tool, c.arguments)

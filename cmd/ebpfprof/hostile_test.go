@@ -17,7 +17,8 @@ func TestNoAnswerObeysANameOfATrace(t *testing.T) {
 	const evil = "\x1b]0;pwned\x07\x1b[31mX\n1. forged"
 	var events []map[string]any
 	add := func(category, name string, tid, from, lasts int, arguments map[string]any) {
-		events = append(events, map[string]any{"ph": "X", "cat": category, "name": name, "pid": 1, "tid": tid, "ts": from, "dur": lasts, "args": arguments})
+		events = append(events, map[string]any{"ph": "X", "cat": category, "name": name, "pid": 1, "tid": tid, "ts": from, "dur": lasts,
+			"args": arguments})
 	}
 	for step := range 40 {
 		from := 1000 + step*10_100
@@ -39,10 +40,14 @@ func TestNoAnswerObeysANameOfATrace(t *testing.T) {
 	}
 	named := 0
 	for i, line := range [][]string{
-		{"import", trace, "--output", dataset}, {"report", dataset}, {"report", dataset, "--format", "markdown"}, {"report", dataset, "--format", "json"},
-		{"findings", dataset}, {"findings", dataset, "--evidence"}, {"findings", dataset, "--json"}, {"tree", dataset}, {"tree", dataset, "--bottom-up"},
-		{"steps", dataset}, {"critical-path", dataset}, {"critical-path", dataset, "--annotation", "ProfilerStep"}, {"lint", dataset}, {"views", dataset},
-		{"views", dataset, "--view", "launches"}, {"search", dataset, "my::"}, {"diff", dataset, dataset}, {"annotate", dataset, evil}, {"annotate", dataset},
+		{"import", trace, "--output", dataset}, {"report", dataset}, {"report", dataset, "--format", "markdown"}, {"report", dataset, "--format",
+			"json"},
+		{"findings", dataset}, {"findings", dataset, "--evidence"}, {"findings", dataset, "--json"}, {"tree", dataset},
+		{"tree", dataset, "--bottom-up"},
+		{"steps", dataset}, {"critical-path", dataset}, {"critical-path", dataset, "--annotation", "ProfilerStep"}, {"lint", dataset},
+		{"views", dataset},
+		{"views", dataset, "--view", "launches"}, {"search", dataset, "my::"}, {"diff", dataset, dataset}, {"annotate", dataset, evil},
+		{"annotate", dataset},
 		{"query", dataset, "SELECT name FROM span WHERE layer = 'op'"},
 	} {
 		out, complaint, code := said(t, line...)

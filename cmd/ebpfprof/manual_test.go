@@ -65,7 +65,8 @@ type manual struct {
 func (m *manual) write() (string, error) {
 	m.WriteString("<!-- Written by go generate ./cmd/ebpfprof from the help and cmd/ebpfprof/manual: do not edit. -->\n\n# Commands\n\n")
 	m.note("intro")
-	commands := append(capture.Commands(recorder.Reading{}, append(answers(), demo.Command())...), cli.SchemaCommand(), cli.CompletionCommand())
+	commands := append(capture.Commands(recorder.Reading{}, append(answers(), demo.Command())...), cli.SchemaCommand(),
+		cli.CompletionCommand())
 	m.WriteString("| command | |\n| --- | --- |\n")
 	for _, c := range commands {
 		fmt.Fprintf(m, "| [%s](#%s) | %s |\n", c.Name, c.Name, cell(c.Usage))

@@ -25,7 +25,8 @@ func trained(t *testing.T) string {
 		if _, device := args["stream"]; device {
 			pid, tid = 0, args["stream"].(int)
 		}
-		events = append(events, map[string]any{"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": at, "dur": took, "args": args})
+		events = append(events, map[string]any{"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": at, "dur": took,
+			"args": args})
 	}
 	work := func(category, name string, at, starts, took float64, stream int, more map[string]any) {
 		correlation++
@@ -43,7 +44,8 @@ func trained(t *testing.T) string {
 	for step := range 12 {
 		at := 1000 + 1000*float64(step)
 		add("user_annotation", fmt.Sprintf("ProfilerStep#%d", step), at, 1000, map[string]any{})
-		add("cpu_op", "aten::addmm", at+10, 50, map[string]any{"Input Dims": [][]int{{64}, {128, 256}, {256, 64}}, "Input type": []string{"float", "float", "float"}})
+		add("cpu_op", "aten::addmm", at+10, 50, map[string]any{"Input Dims": [][]int{{64}, {128, 256}, {256, 64}}, "Input type": []string{"float",
+			"float", "float"}})
 		work("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at+2, at+8, 10, 7, map[string]any{"bytes": 4096})
 		work("kernel", "ampere_sgemm_128x64_tn", at+20, at+40, 300, 7, nil)
 		work("kernel", "flash_fwd_kernel", at+70, at+345, 200, 7, nil)
@@ -112,7 +114,8 @@ func TestQuestionsOfInferenceHaveTheirValues(t *testing.T) {
 		t.Fatal(err, complaint)
 	}
 	i := report.Inference
-	if report.Steps.Count != 20 || report.Steps.Unit != "decoding step" || report.Steps.Confidence < 0.95 || i.Tokens != 40 || i.Requests != 2 ||
+	if report.Steps.Count != 20 || report.Steps.Unit != "decoding step" || report.Steps.Confidence < 0.95 || i.Tokens != 40 ||
+		i.Requests != 2 ||
 		i.Prefill != 1 || i.Decode != 19 || i.Batch.Mean != 2 || i.PromptsTokens != 14 || i.TokenMS != 1 {
 		t.Errorf("%+v", report)
 	}
@@ -243,8 +246,10 @@ func TestEachQuestionIsAnsweredByItsCommand(t *testing.T) {
 				t.Errorf("%s `%s` is no name of a column, a rule or a member", strings.TrimSpace(cells[0]), w)
 			}
 		}
-		if len(lines) == 0 && !strings.Contains(cells[1], "cannot") && !strings.Contains(cells[1], "nobody") && !strings.Contains(cells[1], "the same") &&
-			!strings.Contains(cells[1], "each finding") && !strings.Contains(cells[1], "Each finding") && !strings.Contains(cells[1], "sizes are in") {
+		if len(lines) == 0 && !strings.Contains(cells[1], "cannot") && !strings.Contains(cells[1], "nobody") && !strings.Contains(cells[1],
+			"the same") &&
+			!strings.Contains(cells[1], "each finding") && !strings.Contains(cells[1], "Each finding") && !strings.Contains(cells[1],
+			"sizes are in") {
 			t.Errorf("%s has no command, and is not said to be unanswerable", strings.TrimSpace(cells[0]))
 		}
 	}

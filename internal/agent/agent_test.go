@@ -18,7 +18,8 @@ func TestMetricsNameEveryJobAndWhatIsWrong(t *testing.T) {
 	s.jobs["a\"b\x1b\xff"] = &supervised{job: jobs.Job{Name: "a\"b\x1b\xff"}, status: worker.Status{Steps: 7, Slow: 2, MeanMS: 250}}
 	r := httptest.NewRecorder()
 	s.handler().ServeHTTP(r, httptest.NewRequest("GET", "/metrics", nil))
-	for _, want := range []string{"ebpfprof_steps_total{training_job=\"a\\\"b", "} 7\n", "ebpfprof_step_seconds", " 0.25\n", `kind="slow",training_job="a\"b\\x1b\\xff-d2c5ade2"} 2`} {
+	for _, want := range []string{"ebpfprof_steps_total{training_job=\"a\\\"b", "} 7\n", "ebpfprof_step_seconds", " 0.25\n",
+		`kind="slow",training_job="a\"b\\x1b\\xff-d2c5ade2"} 2`} {
 		if !strings.Contains(r.Body.String(), want) {
 			t.Errorf("no %s in\n%s", want, r.Body.String())
 		}

@@ -98,7 +98,8 @@ func TestAConnectionIsItsUsers(t *testing.T) {
 
 func TestNobodyIsWaitedForAtThePort(t *testing.T) {
 	s := newServer(nil)
-	for name, limit := range map[string]time.Duration{"reading": s.ReadTimeout, "headers": s.ReadHeaderTimeout, "writing": s.WriteTimeout, "idling": s.IdleTimeout} {
+	for name, limit := range map[string]time.Duration{"reading": s.ReadTimeout, "headers": s.ReadHeaderTimeout, "writing": s.WriteTimeout,
+		"idling": s.IdleTimeout} {
 		if limit <= 0 {
 			t.Errorf("%s takes as long as the peer likes", name)
 		}

@@ -81,9 +81,11 @@ func TestPrometheusReadsWhatTheAgentExposes(t *testing.T) {
 	last := worker.Counts{Rows: map[string]int64{"span": 200, "sample": 40}, Lost: map[string]int64{"ring_full": 6}, Hits: 2000, Probes: 40,
 		Pending: map[string]int64{"calls": 4096, "samples": 512}}
 	hostile := "a\"b\\\n\x1b[31m\xff</script>{job=\"x\"} 1\n# HELP x"
-	for name, steps := range map[string]int64{"train": 7, hostile: 5, strings.Repeat("long", 10<<20/4): 9, strings.Repeat("long", 10<<20/4) + "er": 1,
+	for name, steps := range map[string]int64{"train": 7, hostile: 5, strings.Repeat("long", 10<<20/4): 9, strings.Repeat("long", 10<<20/4) +
+		"er": 1,
 		"a\x1b": 1, "a\\x1b": 1} { // two pairs that look the same
-		s.jobs[name] = &supervised{job: jobs.Job{Name: name}, status: worker.Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90, Recorded: last, Now: worker.Lasting{Slow: 3}}}
+		s.jobs[name] = &supervised{job: jobs.Job{Name: name}, status: worker.Status{Steps: steps, Slow: 2, MeanMS: 250, Bytes: 10, RawBytes: 90,
+			Recorded: last, Now: worker.Lasting{Slow: 3}}}
 	}
 	failed := errors.New("full")
 	for _, err := range []error{nil, nil, failed} {

@@ -31,7 +31,8 @@ func sampled(t *testing.T, c config.Config) {
 	if err := to.Write(&event.Batch{Processes: []event.Process{{PID: 7, Exe: "/home/mia/python3"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := to.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}}); err != nil {
+	if err := to.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU,
+		WeightNS: 10e6}}}); err != nil {
 		t.Fatal(err)
 	}
 	content, begin, err := samples.Request(c.Called("llama"), c.Called("node1"), version.Version)
@@ -88,7 +89,8 @@ func TestAWindowsSamplesReachACollector(t *testing.T) {
 		t.Errorf("%+v in\n%s", state, text)
 	}
 	for key, value := range got.ResourceProfiles().At(0).Resource().Attributes().AsRaw() {
-		if text, ok := value.(string); ok && (strings.Contains(text, "llama") || strings.Contains(text, "node1") || strings.Contains(text, "mia")) {
+		if text, ok := value.(string); ok && (strings.Contains(text, "llama") || strings.Contains(text, "node1") || strings.Contains(text,
+			"mia")) {
 			t.Errorf("redacted, %s is %s", key, text)
 		}
 	}
@@ -114,7 +116,8 @@ func TestProfilesForACollectorAreBoundedAndCounted(t *testing.T) {
 	}
 	s.jobs["llama"] = &supervised{job: jobs.Job{Name: "llama"}, status: worker.Status{Unwritten: 1}}
 	text := metrics(s)
-	for _, want := range []string{`dropped_total{reason="refused"} 1`, `dropped_total{reason="room"} 1`, "ebpfprof_profiles_unwritten_total{training_job=\"llama\"} 1"} {
+	for _, want := range []string{`dropped_total{reason="refused"} 1`, `dropped_total{reason="room"} 1`,
+		"ebpfprof_profiles_unwritten_total{training_job=\"llama\"} 1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
 		}

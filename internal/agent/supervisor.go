@@ -96,7 +96,8 @@ type gap struct {
 const mostGaps = 100
 
 func newSupervisor(c config.Config, log *slog.Logger) *supervisor {
-	return &supervisor{log: log, discover: jobs.New(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{}, refused: map[string]refusedJob{}}
+	return &supervisor{log: log, discover: jobs.New(c.Libraries, c.Ranks), node: newNode(), config: c, jobs: map[string]*supervised{},
+		refused: map[string]refusedJob{}}
 }
 
 // run looks for jobs until the context is done, and then stops the workers.
@@ -296,7 +297,8 @@ func (s *supervisor) follow(j *supervised, c *exec.Cmd, out io.Reader) {
 		}
 		s.mu.Unlock()
 		if status.State != before.State || status.Message != "" {
-			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows", status.Windows)
+			s.log.Info("worker", "job", status.Job, "state", status.State, "reason", status.Message, "steps", status.Steps, "windows",
+				status.Windows)
 		}
 		s.logHang(before.Hang, &status)
 		s.logFailed(before.Failed, &status)
@@ -383,7 +385,8 @@ func (s *supervisor) sends() error {
 		defer s.mu.Unlock()
 		return s.config
 	}
-	s.sender = outbox.NewSender(box, timed{&store.Lazy{Location: func() string { return config().Store }}, s.node.uploads}, func() int64 { return config().OutboxMB << 20 })
+	s.sender = outbox.NewSender(box, timed{&store.Lazy{Location: func() string { return config().Store }}, s.node.uploads},
+		func() int64 { return config().OutboxMB << 20 })
 	s.profiles, err = newProfiles(config)
 	return err
 }

@@ -30,7 +30,8 @@ func (s *supervisor) logFailed(before *worker.Failed, now *worker.Status) {
 	if f == nil || before != nil && before.At.Equal(f.At) && before.Sentence == f.Sentence { // each status has it
 		return
 	}
-	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since", f.At.UTC().Format(time.RFC3339), "also", f.Also, "last_moments", f.Dump)
+	s.log.Warn("job failed", "job", now.Job, "kind", f.Kind, "what", f.Sentence, "at", cmp.Or(f.Place, "unknown"), "since",
+		f.At.UTC().Format(time.RFC3339), "also", f.Also, "last_moments", f.Dump)
 }
 
 // logHang tells of a verdict once, and of its end.
@@ -39,7 +40,8 @@ func (s *supervisor) logHang(before *worker.Hang, now *worker.Status) {
 	if h == nil || before != nil && before.At.Equal(h.At) {
 		return
 	}
-	s.log.Warn("job is blocked", "job", now.Job, "verdict", h.Sentence, "since", h.Since.UTC().Format(time.RFC3339), "kind", h.Kind, "dumps", h.Dump)
+	s.log.Warn("job is blocked", "job", now.Job, "verdict", h.Sentence, "since", h.Since.UTC().Format(time.RFC3339), "kind", h.Kind, "dumps",
+		h.Dump)
 }
 
 // hangRanks are how many of this node's wait in a hang that lasts, and how many others wait for.

@@ -35,7 +35,8 @@ func TestAJobThatFailedIsShownForAWhile(t *testing.T) {
 	if s.full(0) || s.jobs["failed"] != nil {
 		t.Error("a job that has ended takes the place of one that runs")
 	}
-	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: worker.Status{Failures: worker.Kinds{"died": 1}}, ended: time.Now().Add(-failedStays)}
+	s.jobs["failed"] = &supervised{job: jobs.Job{Name: "failed"}, status: worker.Status{Failures: worker.Kinds{"died": 1}},
+		ended: time.Now().Add(-failedStays)}
 	delete(s.jobs, "one")
 	if s.look(t.Context()); len(s.view()) != 0 {
 		t.Errorf("it stays for ever: %+v", s.view())
@@ -65,7 +66,8 @@ func TestAFailureIsLoggedOnce(t *testing.T) {
 		return &worker.Failed{At: time.Unix(at, 0), Kind: "died", Rank: &rank, Sentence: sentence}
 	}
 	var before *worker.Failed
-	for _, f := range []*worker.Failed{nil, line("one", 1), line("one", 1), line("one", 1), line("another", 1), line("another", 2), line("another", 2)} {
+	for _, f := range []*worker.Failed{nil, line("one", 1), line("one", 1), line("one", 1), line("another", 1), line("another", 2),
+		line("another", 2)} {
 		s.logFailed(before, &worker.Status{Job: "train", Failed: f})
 		before = f
 	}
@@ -92,7 +94,8 @@ func TestAVerdictIsToldEverywhere(t *testing.T) {
 		s.logHang(job.status.Hang, &status)
 		job.status = status
 	}
-	if text := log.String(); strings.Count(text, "job is blocked") != 1 || !strings.Contains(text, "rank 1 has not come (at deep.py:1 ") || !strings.Contains(text, "kind=missing") {
+	if text := log.String(); strings.Count(text, "job is blocked") != 1 || !strings.Contains(text, "rank 1 has not come (at deep.py:1 ") ||
+		!strings.Contains(text, "kind=missing") {
 		t.Error(text)
 	}
 	told := get(t, s, "/jobs")

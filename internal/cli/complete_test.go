@@ -27,7 +27,8 @@ func TestCompletionKnowsCommandsFlagsAndValues(t *testing.T) {
 func TestCompletionOffersWhatACommandAdds(t *testing.T) {
 	CompleteValues("flavour", func() []string { return []string{"sweet"} })
 	t.Cleanup(func() { delete(values, "flavour") })
-	app := newApp("ebpfprof", &urfave.Command{Name: "taste", Flags: []urfave.Flag{&urfave.StringFlag{Name: "flavour", Aliases: []string{"f"}}}})
+	app := newApp("ebpfprof", &urfave.Command{Name: "taste", Flags: []urfave.Flag{&urfave.StringFlag{Name: "flavour",
+		Aliases: []string{"f"}}}})
 	if got := complete(app, []string{"taste", "-f", ""}); !slices.Equal(got, []string{"sweet"}) {
 		t.Errorf("%q", got)
 	}

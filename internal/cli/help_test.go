@@ -13,13 +13,14 @@ import (
 func TestHelpMayFollowArguments(t *testing.T) {
 	for _, line := range []string{"c DATASET --help", "c DATASET -h", "c --help", "c DATASET --on --help"} {
 		acted := false
-		command := &urfave.Command{Name: "c", Usage: "do it", Flags: []urfave.Flag{&urfave.BoolFlag{Name: "on"}}, Action: func(c *urfave.Context) error {
-			if _, err := Interspersed(c); err != nil {
-				return Mistaken(err)
-			}
-			acted = true
-			return nil
-		}}
+		command := &urfave.Command{Name: "c", Usage: "do it", Flags: []urfave.Flag{&urfave.BoolFlag{Name: "on"}},
+			Action: func(c *urfave.Context) error {
+				if _, err := Interspersed(c); err != nil {
+					return Mistaken(err)
+				}
+				acted = true
+				return nil
+			}}
 		read, write, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

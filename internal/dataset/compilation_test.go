@@ -38,7 +38,8 @@ func TestCompilationsAreToldByWhatCausedThem(t *testing.T) {
 		for _, f := range frames {
 			folded = f.Function + ";" + folded
 		}
-		err = errors.Join(err, d.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: frames, Folded: folded, Status: event.StackComplete}}}))
+		err = errors.Join(err,
+			d.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: frames, Folded: folded, Status: event.StackComplete}}}))
 	}
 	var rows []event.Span
 	add := func(tid int32, name string, at, took, stack, handle int64) {

@@ -68,7 +68,8 @@ func simulateEvaluations(random *rand.Rand, name string, _ int) simulatedJob {
 // larger of two variances counts.
 func TestIntervalsHoldTheTruth(t *testing.T) {
 	const jobsEach = 500
-	for what, simulate := range map[string]func(*rand.Rand, string, int) simulatedJob{"alike": simulate, "the first recorded whole": simulateStart, "evaluations": simulateEvaluations} {
+	for what, simulate := range map[string]func(*rand.Rand, string, int) simulatedJob{"alike": simulate,
+		"the first recorded whole": simulateStart, "evaluations": simulateEvaluations} {
 		for _, steps := range []int{20, 60, 200, 1000} {
 			random := rand.New(rand.NewPCG(uint64(steps), 7))
 			var jobs []simulatedJob

@@ -89,10 +89,12 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 		call := &event.Call{Layer: "op", Name: job.name}
 		begin := int64(start)
 		if job.late > 0 {
-			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: "f", Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}}))
+			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: "f", Layer: "op", Name: job.name,
+				Kind: "entry+exit", Attached: true, Hits: 1, FirstIn: begin + 1000*int64(job.late) - 10}}}))
 		}
 		for i, p := range job.probes {
-			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op", Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}}))
+			err = errors.Join(err, d.Write(&event.Batch{Probes: []event.Probe{{PID: int32(pid + 1), Symbol: fmt.Sprint("f", i), Layer: "op",
+				Name: job.name, Kind: "entry+exit", Attached: true, Hits: p.hits, FirstIn: begin + 1000*int64(p.late) - 10}}}))
 		}
 		for _, s := range job.slices {
 			id++
@@ -103,7 +105,8 @@ func writeSimulated(t *testing.T, jobs []simulatedJob) *DB {
 			if s.each > 0 {
 				each = s.each
 			}
-			err = errors.Join(err, d.Write(&event.Batch{Slices: []event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin, EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
+			err = errors.Join(err, d.Write(&event.Batch{Slices: []event.Slice{{ID: id, PID: int32(pid + 1), Group: "op", BeginNS: begin,
+				EndNS: begin + 10, FromNS: begin, ToNS: begin + 1000,
 				Phase: event.PhaseTraining, Unit: unit, Recorded: s.n, Represented: s.l, Steps: int32(len(s.calls))}}}))
 			var rows []event.Span
 			for k, calls := range s.calls {
@@ -137,7 +140,8 @@ type estimate struct {
 
 func estimates(t *testing.T, db *DB) map[string]estimate {
 	t.Helper()
-	rows, err := db.Query(context.Background(), "SELECT name, recorded, calls, calls_lo, calls_hi, total_ns, total_lo_ns, total_hi_ns FROM operator_estimate")
+	rows, err := db.Query(context.Background(), "SELECT name, recorded, calls, calls_lo, calls_hi, total_ns, total_lo_ns, total_hi_ns FROM "+
+		"operator_estimate")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +252,8 @@ func TestOperatorEstimateIsTheFormula(t *testing.T) {
 			}
 		}
 		h, ok := half(job.slices, func(s simulatedSlice) []float64 { return s.calls })
-		if e.recorded != seen || !near(e.calls, calls, 1e-9) || !ok || !e.hi.Valid || !near(e.hi.Float64, calls+h, 1e-4) || !near(e.lo, max(seen, calls-h), 1e-4) {
+		if e.recorded != seen || !near(e.calls, calls, 1e-9) || !ok || !e.hi.Valid || !near(e.hi.Float64, calls+h, 1e-4) ||
+			!near(e.lo, max(seen, calls-h), 1e-4) {
 			t.Errorf("%s, %d slices: %+v, want %g of %g ± %g", job.name, len(job.slices), e, seen, calls, h)
 		}
 		h, _ = half(job.slices, func(s simulatedSlice) (ns []float64) {
@@ -331,7 +336,8 @@ func TestASliceTellsOfANameWhereAllItsProbesAreIn(t *testing.T) {
 		// The job came by an overload of the name at the end, which another phase calls.
 		endsInOneStep,
 	}))
-	if e := all["most of it late"]; e.calls != 20*(1+33+33) || e.recorded != 2*(1+33+33) || !near(e.lo, e.calls, 1e-9) || !near(e.hi.Float64, e.calls, 1e-9) {
+	if e := all["most of it late"]; e.calls != 20*(1+33+33) || e.recorded != 2*(1+33+33) || !near(e.lo, e.calls, 1e-9) ||
+		!near(e.hi.Float64, e.calls, 1e-9) {
 		t.Errorf("most of it late: %+v, want an interval of no width: the slices that saw all are alike", e)
 	}
 	// The first slice is one of the three: from 32 to 33 is a difference that counts.
@@ -388,7 +394,8 @@ func TestRowsOfALateProbeStandForTheTimeSinceThen(t *testing.T) {
 	for range 10 {
 		piece.calls, piece.ns = append(piece.calls, 16), append(piece.ns, callNS)
 	}
-	job := simulatedJob{name: "late", late: 1, slices: []simulatedSlice{{n: 10, l: 20, timed: true, calls: make([]float64, 10), ns: make([]float64, 10)}, piece}}
+	job := simulatedJob{name: "late", late: 1, slices: []simulatedSlice{{n: 10, l: 20, timed: true, calls: make([]float64, 10),
+		ns: make([]float64, 10)}, piece}}
 	steps := slicedJob("late in steps", 2, 2, 0, 0)
 	steps.late = 1
 	later := slicedJob("", 2, 8, 4, 4).slices[0]
@@ -422,7 +429,8 @@ func TestRowsOfNoSliceAreCountedAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	row := func(name string, weight float64) event.Span {
-		return event.Span{ID: 1, StartNS: 1, DurationNS: 5, PID: 1, Call: &event.Call{Layer: "op", Name: name}, Weight: weight, SequenceNumber: -1}
+		return event.Span{ID: 1, StartNS: 1, DurationNS: 5, PID: 1, Call: &event.Call{Layer: "op", Name: name}, Weight: weight,
+			SequenceNumber: -1}
 	}
 	rows := []event.Span{row("exact", 1), row("exact", 1), row("weighed", 2.5), row("weighed", 1)}
 	if err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Spans: rows}), d.Close()); err != nil {

@@ -23,7 +23,8 @@ var partTables = []string{"span", "sample", "memory"}
 
 // partStacks leaves out the stacks that no row of the part has.
 const partStacks = `CREATE OR REPLACE TEMP VIEW stack AS SELECT * FROM memory.main.stack WHERE (session_id, stack_id) IN (
-	SELECT (session_id, stack_id) FROM span UNION SELECT (session_id, python_stack_id) FROM span UNION SELECT (session_id, stack_id) FROM sample
+	SELECT (session_id, stack_id) FROM span UNION SELECT (session_id, python_stack_id) FROM span UNION SELECT (session_id, stack_id)
+	FROM sample
 	UNION SELECT (session_id, stack_id) FROM memory UNION SELECT (session_id, python_stack_id) FROM memory)`
 
 // Windowed says whether the part is less than the whole time.

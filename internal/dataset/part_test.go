@@ -43,7 +43,8 @@ func TestAPartIsAllThatIsAskedFrom(t *testing.T) {
 			t.Fatal(err)
 		}
 		var spans, scanned, samples, scannedSamples, stacks, memory, estimated int64
-		err := db.Row(t.Context(), `SELECT (SELECT count(*) FROM span), (SELECT count(*) FROM sample), (SELECT count(DISTINCT stack_id) FROM stack), (SELECT count(*) FROM memory),
+		err := db.Row(t.Context(), `SELECT (SELECT count(*) FROM span), (SELECT count(*) FROM sample),
+			(SELECT count(DISTINCT stack_id) FROM stack), (SELECT count(*) FROM memory),
 			(SELECT coalesce(sum(recorded), 0)::BIGINT FROM operator_estimate)`, nil, &spans, &samples, &stacks, &memory, &estimated)
 		if err != nil {
 			t.Fatal(err)
@@ -54,15 +55,18 @@ func TestAPartIsAllThatIsAskedFrom(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if spans != c.spans || scanned != spans || samples != scannedSamples || memory != samples || samples > spans+2 || samples < spans-2 || stacks > samples || stacks < samples/2 {
-			t.Errorf("%+v: %d spans, %d scanned, want %d; %d samples, %d scanned, %d stacks, %d of memory", c.part, spans, scanned, c.spans, samples, scannedSamples, stacks, memory)
+		if spans != c.spans || scanned != spans || samples != scannedSamples || memory != samples || samples > spans+2 || samples < spans-2 ||
+			stacks > samples || stacks < samples/2 {
+			t.Errorf("%+v: %d spans, %d scanned, want %d; %d samples, %d scanned, %d stacks, %d of memory", c.part, spans, scanned, c.spans, samples,
+				scannedSamples, stacks, memory)
 		}
 		if !c.part.Windowed() && c.part.Rank == nil && estimated != 20 {
 			t.Errorf("the view of estimates has %d rows", estimated)
 		}
 	}
 	other := 7
-	if err := db.Restrict(t.Context(), dataset.Part{Rank: &other}); !errors.Is(err, dataset.ErrNoRank) || err.Error() != "there is no rank 7: the dataset has 0, 1" {
+	if err := db.Restrict(t.Context(), dataset.Part{Rank: &other}); !errors.Is(err, dataset.ErrNoRank) ||
+		err.Error() != "there is no rank 7: the dataset has 0, 1" {
 		t.Errorf("%v", err)
 	}
 }

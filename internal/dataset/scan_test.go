@@ -53,7 +53,8 @@ func scanned(t *testing.T, rows int) string {
 	return d.Dir()
 }
 
-var scanColumns = []string{"span_id", "ts_ns", "duration_ns", "layer", "name", "category", "weight", "sequence_number", "parent_id", "pid", "bytes"}
+var scanColumns = []string{"span_id", "ts_ns", "duration_ns", "layer", "name", "category", "weight", "sequence_number", "parent_id", "pid",
+	"bytes"}
 
 func byDuration(b *Batch, i, k int) bool {
 	if x, y := b.Columns[2][i], b.Columns[2][k]; x != y {
@@ -94,7 +95,8 @@ func asScanned(t *testing.T, db *DB, s Scan) (lines []string) {
 
 func asQueried(t *testing.T, db *DB, where string) (lines []string) {
 	t.Helper()
-	query := "SELECT " + strings.Join(scanColumns, ", ") + " FROM span WHERE " + where + " ORDER BY ts_ns, duration_ns DESC NULLS FIRST, span_id"
+	query := "SELECT " + strings.Join(scanColumns, ", ") + " FROM span WHERE " + where +
+		" ORDER BY ts_ns, duration_ns DESC NULLS FIRST, span_id"
 	err := db.Each(t.Context(), query, func(v []driver.Value) error {
 		var values []string
 		for _, x := range v {
@@ -174,7 +176,8 @@ func TestScanOfForeignFiles(t *testing.T) {
 	defer duck.Close()
 	for i, file := range files {
 		rewritten := filepath.Join(dir, "span", fmt.Sprintf("foreign-%d.parquet", i))
-		_, err := duck.Exec(fmt.Sprintf("COPY (SELECT * EXCLUDE (bytes) FROM read_parquet('%s') ORDER BY hash(span_id)) TO '%s' (FORMAT parquet)", file, rewritten))
+		_, err := duck.Exec(fmt.Sprintf("COPY (SELECT * EXCLUDE (bytes) FROM read_parquet('%s') ORDER BY hash(span_id)) TO '%s' (FORMAT parquet)",
+			file, rewritten))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,10 +202,12 @@ func TestScanEndsWhenItIsTold(t *testing.T) {
 		t.Errorf("%d batches, %v", batches, err)
 	}
 	wrong := errors.New("enough")
-	if err := db.Scan(t.Context(), Scan{Table: "span", Columns: []string{"ts_ns"}}, func(*Batch) error { return wrong }); !errors.Is(err, wrong) {
+	if err := db.Scan(t.Context(), Scan{Table: "span", Columns: []string{"ts_ns"}}, func(*Batch) error { return wrong }); !errors.Is(err,
+		wrong) {
 		t.Errorf("%v", err)
 	}
-	for _, s := range []Scan{{Table: "span", Columns: []string{"name"}}, {Table: "span", Columns: []string{"ts_ns", "no_such"}}, {Table: "none", Columns: []string{"ts_ns"}}} {
+	for _, s := range []Scan{{Table: "span", Columns: []string{"name"}}, {Table: "span", Columns: []string{"ts_ns", "no_such"}},
+		{Table: "none", Columns: []string{"ts_ns"}}} {
 		if err := db.Scan(t.Context(), s, func(*Batch) error { return nil }); err == nil {
 			t.Errorf("%+v was scanned", s)
 		}

@@ -53,7 +53,8 @@ func (db *DB) chooseShifts(ctx context.Context) error {
 	}
 	for _, session := range slices.Sorted(maps.Keys(db.shifts)) {
 		if by := db.shifts[session].PID; by > 0 {
-			db.warnings = append(db.warnings, fmt.Sprintf("process ids of recording %s are those of another in the dataset: they are shown %d higher", session, by))
+			db.warnings = append(db.warnings, fmt.Sprintf("process ids of recording %s are those of another in the dataset: they are "+
+				"shown %d higher", session, by))
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ func today(t *testing.T) string {
 		spans[i] = event.Span{ID: int64(i + 1), StartNS: int64(1000 * (i + 1)), DurationNS: 10, PID: 7, TID: 7, Weight: 2,
 			SequenceNumber: -1, SliceID: 4, Call: &event.Call{Layer: "op", Name: "aten::add"}}
 	}
-	err = errors.Join(d.Session(event.Recording{ID: "today", StartedNS: 1}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, StartedNS: 1}}}),
+	err = errors.Join(d.Session(event.Recording{ID: "today", StartedNS: 1}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, StartedNS: 1}}}),
 		d.Write(&event.Batch{Spans: spans}), d.Close())
 	if err != nil {
 		t.Fatal(err)

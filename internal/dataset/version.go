@@ -34,9 +34,11 @@ func (db *DB) versions(ctx context.Context) error {
 		case !ok:
 			db.warnings = append(db.warnings, fmt.Sprintf("the schema's version %q is none: read as %s", text, output.SchemaVersion))
 		case theirs[0] > ours[0]:
-			return fmt.Errorf("%w: it has schema %s, and this ebpfprof reads up to %d.x: use the ebpfprof that wrote it, or a newer one", ErrNewer, text, ours[0])
+			return fmt.Errorf("%w: it has schema %s, and this ebpfprof reads up to %d.x: use the ebpfprof that wrote it, or a newer one", ErrNewer,
+				text, ours[0])
 		case theirs[0] == ours[0] && theirs[1] > ours[1]:
-			db.warnings = append(db.warnings, fmt.Sprintf("it has schema %s, newer than %s: what was added since is not looked at", text, output.SchemaVersion))
+			db.warnings = append(db.warnings, fmt.Sprintf("it has schema %s, newer than %s: what was added since is not looked at", text,
+				output.SchemaVersion))
 		}
 	}
 	return rows.Err()

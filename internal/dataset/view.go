@@ -54,7 +54,8 @@ func (db *DB) source(ctx context.Context, t tableFiles) (string, columnSet, erro
 		return "", nil, fmt.Errorf("table %s: %w", t.schema.Name, err)
 	}
 	// To unite their columns DuckDB opens all files before each query, which takes as long as the query.
-	from := fmt.Sprintf(" FROM read_parquet([%s], union_by_name = %t, hive_partitioning = %t%s)", strings.Join(paths, ", "), !t.alike, t.hive, types)
+	from := fmt.Sprintf(" FROM read_parquet([%s], union_by_name = %t, hive_partitioning = %t%s)", strings.Join(paths, ", "), !t.alike,
+		t.hive, types)
 	existing, err := db.describe(ctx, "SELECT *"+from)
 	if err != nil {
 		return "", nil, fmt.Errorf("table %s: %w", t.schema.Name, err)

@@ -45,7 +45,8 @@ func newAssets() assets {
 		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 		_, _ = w.Write(plain) // into memory
 		_ = w.Close()
-		all["/"+strings.TrimPrefix(name, "assets/")] = asset{kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:8]) + `"`, plain, packed.Bytes()}
+		all["/"+strings.TrimPrefix(name, "assets/")] = asset{kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:8]) + `"`, plain,
+			packed.Bytes()}
 		return nil
 	})
 	if err != nil {

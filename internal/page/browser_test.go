@@ -202,7 +202,8 @@ func TestThePageInABrowser(t *testing.T) {
 		`String(Math.ceil((main.timeline.selection.until - 1e-9) / 1e6) - Math.ceil(main.timeline.selection.from / 1e6))`) {
 		t.Errorf("the box has %s calls", calls)
 	}
-	if estimate := evaluate[string](b, `document.querySelector(".inspector tbody tr td:nth-child(4)").textContent`); !strings.HasPrefix(estimate, "≈") {
+	if estimate := evaluate[string](b, `document.querySelector(".inspector tbody tr td:nth-child(4)").textContent`); !strings.HasPrefix(
+		estimate, "≈") {
 		t.Errorf("calls of a slice represent %q", estimate)
 	}
 
@@ -321,7 +322,8 @@ func (b *tab) row(title string, depth int) (x, y float64) {
 // Names are the traced job's. None of them is run, turns a line around, or takes the page down.
 func TestHostileNamesStayText(t *testing.T) {
 	names := []string{
-		`</script><script>window.hacked = 1</script>`, `<img src=x onerror="window.hacked = 2">`, `javascript:window.hacked=3`, "bidi \u202e\u2066 name", "NUL \x00 and \x1b[31m",
+		`</script><script>window.hacked = 1</script>`, `<img src=x onerror="window.hacked = 2">`, `javascript:window.hacked=3`,
+		"bidi \u202e\u2066 name", "NUL \x00 and \x1b[31m",
 		strings.Repeat("long ", 2<<20), "", "\xff\xfe no UTF-8", `"><svg onload=window.hacked=4>`, "__proto__", "constructor",
 	}
 	b := &event.Batch{}

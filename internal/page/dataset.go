@@ -75,7 +75,8 @@ type process struct {
 
 func (s *Server) describe(r *http.Request) (any, error) {
 	d := described{
-		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Before: printable.Text(s.options.Before), Fingerprint: s.print, Tool: version.Version,
+		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Before: printable.Text(s.options.Before),
+		Fingerprint: s.print, Tool: version.Version,
 		Warnings: []string{}, Processes: []process{},
 	}
 	for _, w := range s.base.Warnings() {
@@ -89,7 +90,8 @@ func (s *Server) describe(r *http.Request) (any, error) {
 			return err
 		}
 		d.Source, d.Host, d.Started = printable.Short(source.String), printable.Short(host.String), started.String
-		rows, err := db.Query(ctx, "SELECT session_id, pid, rank, coalesce(command, exe, '') FROM process ORDER BY rank NULLS LAST, pid LIMIT 10000")
+		rows, err := db.Query(ctx, "SELECT session_id, pid, rank, coalesce(command, exe, '') FROM process ORDER BY rank NULLS LAST, pid "+
+			"LIMIT 10000")
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ import (
 func printed(t *testing.T, command *urfave.Command, arguments ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	app := &urfave.App{Name: "ebpfprof", Writer: &out, ErrWriter: io.Discard, Commands: []*urfave.Command{command}, ExitErrHandler: func(*urfave.Context, error) {}}
+	app := &urfave.App{Name: "ebpfprof", Writer: &out, ErrWriter: io.Discard, Commands: []*urfave.Command{command},
+		ExitErrHandler: func(*urfave.Context, error) {}}
 	var exit urfave.ExitCoder // a verdict, as diff has one
 	if err := app.RunContext(t.Context(), append([]string{"ebpfprof", command.Name}, arguments...)); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -51,15 +52,18 @@ func TestDocumentsAreTheCommandLinesByteForByte(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, command := range map[string]*urfave.Command{"/api/memory": memory.Command(), "/api/critical-path": analysis.CriticalPathCommand()} {
+	for path, command := range map[string]*urfave.Command{"/api/memory": memory.Command(),
+		"/api/critical-path": analysis.CriticalPathCommand()} {
 		if got, want := serve(t, root, page.Options{}).get(path), printed(t, command, root, "--json"); got != want {
 			t.Errorf("%s: %d bytes, the command line %d: %.300s, not %.300s", path, len(got), len(want), got, want)
 		}
 	}
-	if got, want := c.get("/api/critical-path?step=2"), printed(t, analysis.CriticalPathCommand(), root, "--step", "2", "--json"); got != want {
+	if got, want := c.get("/api/critical-path?step=2"), printed(t, analysis.CriticalPathCommand(), root, "--step", "2",
+		"--json"); got != want {
 		t.Errorf("the path of step 2: %d bytes, the command line %d", len(got), len(want))
 	}
-	if answer, body := c.do("GET", "/api/critical-path?step=9999", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "there is no step") {
+	if answer, body := c.do("GET", "/api/critical-path?step=9999", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body,
+		"there is no step") {
 		t.Errorf("step 9999: %s %s", answer.Status, body)
 	}
 	for _, sql := range []string{
@@ -82,7 +86,8 @@ func TestTheComparisonIsTheCommandLinesByteForByte(t *testing.T) {
 	if got, want := c.get("/api/diff"), printed(t, analysis.DiffCommand(), before, after, "--json"); got != want {
 		t.Errorf("%d bytes, the command line %d: %.300s, not %.300s", len(got), len(want), got, want)
 	}
-	if answer, body := serve(t, before, page.Options{}).do("GET", "/api/diff", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "serve BEFORE AFTER") {
+	if answer, body := serve(t, before, page.Options{}).do("GET", "/api/diff", nil); answer.StatusCode != http.StatusNotFound ||
+		!strings.Contains(body, "serve BEFORE AFTER") {
 		t.Errorf("of one dataset: %s %s", answer.Status, body)
 	}
 	if _, err := page.New(after, page.Options{Before: t.TempDir()}); !errors.Is(err, dataset.ErrNotDataset) {
@@ -108,7 +113,8 @@ func TestAQueryIsReadOnlyAndHasAnEnd(t *testing.T) {
 	}
 	answer, body := c.ask("SELECT i FROM range(1000000) t(i)")
 	var rows []struct{ I int64 }
-	if err := json.Unmarshal([]byte(body), &rows); err != nil || len(rows) != 10_000 || rows[9999].I != 9999 || answer.Header.Get("Has-More") != "true" {
+	if err := json.Unmarshal([]byte(body), &rows); err != nil || len(rows) != 10_000 || rows[9999].I != 9999 ||
+		answer.Header.Get("Has-More") != "true" {
 		t.Errorf("%v: %d rows, there are more: %q", err, len(rows), answer.Header.Get("Has-More"))
 	}
 	answer, body = c.ask("SELECT repeat('x', 1000000) AS x FROM range(100)")
@@ -131,7 +137,8 @@ func launching() *event.Batch {
 	b.Flows = append(b.Flows, event.Flow{TSNS: epoch + 2e6, FromSpanID: 1, ToSpanID: 3, Kind: "forward_backward", Method: "sequence_number"})
 	for i := range int64(20) {
 		b.Counters = append(b.Counters,
-			event.Counter{TSNS: epoch + i*1e8, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: event.Delta, Unit: "ns", Value: float64(i * 1e6)},
+			event.Counter{TSNS: epoch + i*1e8, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: event.Delta, Unit: "ns",
+				Value: float64(i * 1e6)},
 			event.Counter{TSNS: epoch + i*1e8, Source: "memory", Name: "memory_available", Kind: event.Gauge, Unit: "bytes", Value: 5e9})
 	}
 	return b
@@ -143,7 +150,8 @@ func TestFlowsLeadFromACallToWhatItCaused(t *testing.T) {
 	for _, test := range []struct {
 		id   int64
 		want string
-	}{{10_005, "out launch gemm"}, {20_005, "in launch cudaLaunchKernel"}, {1, "out forward_backward aten::linear"}, {3, "in forward_backward aten::linear"}, {4, ""}} {
+	}{{10_005, "out launch gemm"}, {20_005, "in launch cudaLaunchKernel"}, {1, "out forward_backward aten::linear"},
+		{3, "in forward_backward aten::linear"}, {4, ""}} {
 		var d struct {
 			Edges []struct {
 				Out        bool
@@ -183,7 +191,8 @@ func TestWhatIsMarkedIsWhatSQLFinds(t *testing.T) {
 			Rows   int64
 			Places []struct{ Rows, From, To int64 }
 		}
-		if err := json.Unmarshal([]byte(c.get("/api/marked?"+strings.NewReplacer(" ", "%20", "<", "%3C", ">", "%3E", "'", "%27").Replace(query))), &d); err != nil {
+		if err := json.Unmarshal([]byte(c.get("/api/marked?"+strings.NewReplacer(" ", "%20", "<", "%3C", ">", "%3E", "'", "%27").Replace(query))),
+			&d); err != nil {
 			t.Fatal(err)
 		}
 		sum := int64(0)
@@ -211,7 +220,8 @@ func TestCountersAreReadings(t *testing.T) {
 		Rows               int64
 		Most               float64
 	}
-	if err := json.Unmarshal([]byte(c.get("/api/counters")), &lanes); err != nil || len(lanes) != 2 || lanes[0].Name != "cpu_user" || lanes[0].Rows != 20 || lanes[0].Most != 19e6 {
+	if err := json.Unmarshal([]byte(c.get("/api/counters")), &lanes); err != nil || len(lanes) != 2 || lanes[0].Name != "cpu_user" ||
+		lanes[0].Rows != 20 || lanes[0].Most != 19e6 {
 		t.Fatalf("%v: %+v", err, lanes)
 	}
 	var d struct {

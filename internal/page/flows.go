@@ -69,7 +69,8 @@ func (s *Server) flows(r *http.Request) (any, error) {
 			e := edge{}
 			l := pyramid.Key{Session: session}
 			var device, stream, id *int64
-			if err := rows.Scan(&e.Out, &e.Kind, &e.Method, &l.PID, &l.TID, &l.Device, &device, &stream, &id, &e.Name, &e.StartNS, &e.Duration); err != nil {
+			if err := rows.Scan(&e.Out, &e.Kind, &e.Method, &l.PID, &l.TID, &l.Device, &device, &stream, &id, &e.Name, &e.StartNS,
+				&e.Duration); err != nil {
 				return err
 			}
 			l.DeviceID, l.Stream = orAbsent(device), orAbsent(stream)

@@ -181,7 +181,8 @@ func evidenceRows(f findings.Finding) string {
 		return ofSpan + where
 	case "sample":
 		if f.File != nil && f.Line != nil {
-			where += fmt.Sprintf(" AND list_bool_or(list_transform(st.frames, x -> x.kind = 'python' AND x.file = %s AND x.line = %d))", literal(*f.File), *f.Line)
+			where += fmt.Sprintf(" AND list_bool_or(list_transform(st.frames, x -> x.kind = 'python' AND x.file = %s AND x.line = %d))",
+				literal(*f.File), *f.Line)
 		}
 		return ofSample + where
 	}

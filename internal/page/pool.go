@@ -75,7 +75,8 @@ func machineMemory() int64 {
 var errBusy = problem{http.StatusServiceUnavailable, errors.New("other requests are being answered: try again in a moment")}
 
 // errChanged is returned instead of numbers of which some are of other files than those that the page shows.
-var errChanged = problem{http.StatusConflict, errors.New("the dataset has changed on disk since it was opened: restart ebpfprof serve to see it as it is now")}
+var errChanged = problem{http.StatusConflict, errors.New("the dataset has changed on disk since it was opened: restart ebpfprof serve to " +
+	"see it as it is now")}
 
 // use calls f with an opened dataset that nobody else uses meanwhile. Cancelling the context interrupts its query.
 func (p *pool) use(ctx context.Context, f func(*dataset.DB) error) error {

@@ -106,7 +106,8 @@ func (d *selected) read(ctx context.Context, db *dataset.DB) error {
 	defer rows.Close()
 	for rows.Next() {
 		var row selectedRow
-		err := rows.Scan(&row.Name, &row.Layer, &row.Calls, &row.Represented, &row.TimeNS, &row.LongestNS, &row.DeviceLoNS, &row.DeviceHiNS, &row.Unfinished)
+		err := rows.Scan(&row.Name, &row.Layer, &row.Calls, &row.Represented, &row.TimeNS, &row.LongestNS, &row.DeviceLoNS, &row.DeviceHiNS,
+			&row.Unfinished)
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,8 @@ func (s *Server) call(r *http.Request) (any, error) {
 	at, errAt := strconv.ParseInt(q.Get("at"), 10, 64)
 	unit, errUnit := strconv.ParseInt(q.Get("unit"), 10, 64)
 	all := p.Lanes()
-	if errLane != nil || errAt != nil || errUnit != nil || number < 0 || number >= len(all) || at < 0 || at > widest || unit < 1 || unit > widest {
+	if errLane != nil || errAt != nil || errUnit != nil || number < 0 || number >= len(all) || at < 0 || at > widest || unit < 1 ||
+		unit > widest {
 		return nil, badRequest("give lane, at and unit, as the timeline has them")
 	}
 	where := fmt.Sprintf("%s AND ts_ns BETWEEN %d AND %d", ofLane(all[number]), p.Base()+at-unit, p.Base()+at+unit)

@@ -178,7 +178,8 @@ func TestEveryAnswerHasItsHeadersAndNoCookie(t *testing.T) {
 func TestTheShellHoldsNoDataAndNeedsNoToken(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	first := 0
-	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/timeline.js", "/gestures.js", "/picture.js", "/layout.js", "/paint.js", "/inspector.js", "/layers.js", "/table.js",
+	for _, path := range []string{"/", "/main.js", "/api.js", "/text.js", "/overview.js", "/timeline.js", "/gestures.js", "/picture.js",
+		"/layout.js", "/paint.js", "/inspector.js", "/layers.js", "/table.js",
 		"/flame.js", "/source.js", "/style.css", "/icon.svg"} {
 		answer, body := c.do("GET", path, func(r *http.Request) {
 			r.Header.Del("Authorization")
@@ -209,7 +210,8 @@ func TestTheScriptsMakeNoMarkupOfText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc", "http:", "//cdn"} {
+		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "srcdoc",
+			"http:", "//cdn"} {
 			if strings.Contains(string(text), word) && !(word == "http:" && script == "assets/text.js") { // SVG's name space
 				t.Errorf("%s has %s", script, word)
 			}
@@ -220,14 +222,16 @@ func TestTheScriptsMakeNoMarkupOfText(t *testing.T) {
 func TestPartsThatCannotBeMeantAreRefused(t *testing.T) {
 	c := serve(t, training, page.Options{})
 	for query, want := range map[string]string{
-		"step=x": "no number", "step=-1": "no number", "from=NaN": "milliseconds", "from=-1": "milliseconds", "from=3&to=2": "not before", "step=1&from=2": "omit",
+		"step=x": "no number", "step=-1": "no number", "from=NaN": "milliseconds", "from=-1": "milliseconds", "from=3&to=2": "not before",
+		"step=1&from=2": "omit",
 	} {
 		answer, body := c.do("GET", "/api/report?"+query, nil)
 		if answer.StatusCode != http.StatusBadRequest || !strings.Contains(body, want) {
 			t.Errorf("%s: %s %s", query, answer.Status, body)
 		}
 	}
-	if answer, body := c.do("GET", "/api/report?rank=7", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body, "no rank 7") {
+	if answer, body := c.do("GET", "/api/report?rank=7", nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(body,
+		"no rank 7") {
 		t.Errorf("rank 7: %s %s", answer.Status, body)
 	}
 }
@@ -262,7 +266,8 @@ func TestADatasetThatGoesOrChangesIsNoticed(t *testing.T) {
 	if body := c.get("/api/status"); !strings.Contains(body, `"changed":true,"grown":false,"gone":false`) {
 		t.Error(body)
 	}
-	if answer, body := c.do("GET", "/api/report", nil); answer.StatusCode != http.StatusConflict || !strings.Contains(body, "changed on disk") {
+	if answer, body := c.do("GET", "/api/report", nil); answer.StatusCode != http.StatusConflict || !strings.Contains(body,
+		"changed on disk") {
 		t.Errorf("cut: %s %s", answer.Status, body)
 	}
 	if err := os.RemoveAll(path); err != nil {
@@ -271,7 +276,8 @@ func TestADatasetThatGoesOrChangesIsNoticed(t *testing.T) {
 	if body := c.get("/api/status"); !strings.Contains(body, `"gone":true`) {
 		t.Error(body)
 	}
-	if answer, body := c.do("GET", "/api/report", nil); answer.StatusCode != http.StatusGone || !strings.Contains(body, "was removed while the page was open") {
+	if answer, body := c.do("GET", "/api/report", nil); answer.StatusCode != http.StatusGone || !strings.Contains(body,
+		"was removed while the page was open") {
 		t.Errorf("removed: %s %s", answer.Status, body)
 	}
 }

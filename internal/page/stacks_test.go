@@ -54,11 +54,13 @@ func TestTheFlameGraphHasTheTimeOfTheSamples(t *testing.T) {
 	b, _ := sampled("/job/train.py", "h")
 	c := serve(t, write(t, b), page.Options{})
 	down := c.flame("")
-	if down.TotalNS != 3e9 || len(down.Root.C) != 1 || !strings.HasPrefix(down.Root.C[0].N, "main") || len(down.Root.C[0].C) != 2 || down.Root.C[0].C[0].S != 2e9 {
+	if down.TotalNS != 3e9 || len(down.Root.C) != 1 || !strings.HasPrefix(down.Root.C[0].N, "main") || len(down.Root.C[0].C) != 2 ||
+		down.Root.C[0].C[0].S != 2e9 {
 		t.Errorf("%+v", down)
 	}
 	up := c.flame("?order=up")
-	if up.TotalNS != 3e9 || len(up.Root.C) != 2 || !strings.HasPrefix(up.Root.C[0].N, "step") || up.Root.C[0].T != 2e9 || !strings.HasPrefix(up.Root.C[1].C[0].N, "main") {
+	if up.TotalNS != 3e9 || len(up.Root.C) != 2 || !strings.HasPrefix(up.Root.C[0].N, "step") || up.Root.C[0].T != 2e9 ||
+		!strings.HasPrefix(up.Root.C[1].C[0].N, "main") {
 		t.Errorf("%+v", up)
 	}
 	if later := c.flame("?from=1000&to=3500"); later.TotalNS != 1e9 {
@@ -74,7 +76,8 @@ func TestTheFlameGraphHasTheTimeOfTheSamples(t *testing.T) {
 	if inside.Root.T != 3e9 || inside.Root.N != down.Root.C[0].N {
 		t.Errorf("%+v", inside)
 	}
-	for query, want := range map[string]int{"?from=1&to=2": http.StatusNotFound, "?below=nobody": http.StatusNotFound, "?step=1": http.StatusBadRequest} {
+	for query, want := range map[string]int{"?from=1&to=2": http.StatusNotFound, "?below=nobody": http.StatusNotFound,
+		"?step=1": http.StatusBadRequest} {
 		if answer, body := c.do("GET", "/api/flame"+query, nil); answer.StatusCode != want {
 			t.Errorf("%s: %s %s", query, answer.Status, body)
 		}

@@ -47,7 +47,8 @@ func (s *Server) steps(r *http.Request) (any, error) {
 			continue
 		}
 		if len(part.Begin) == mostSteps {
-			return stepRuler{PID: all.PID, TID: all.TID, Total: all.Total, IDs: []int64{}, Begin: []float64{}, End: []float64{}, Kind: []string{}, More: true}, nil
+			return stepRuler{PID: all.PID, TID: all.TID, Total: all.Total, IDs: []int64{}, Begin: []float64{}, End: []float64{}, Kind: []string{},
+				More: true}, nil
 		}
 		part.IDs = append(part.IDs, all.IDs[i])
 		part.Begin, part.End, part.Kind = append(part.Begin, all.Begin[i]), append(part.End, all.End[i]), append(part.Kind, all.Kind[i])

@@ -96,9 +96,11 @@ func (d *strips) read(ctx context.Context, db *dataset.DB, base int64, w pyramid
 	chosen := fmt.Sprintf(`WITH t(n, s, p, i) AS (VALUES %s), chosen AS (SELECT n, ts_ns, weight_ns, state, coalesce(ready_ns, 0) AS ready,
 		coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, waker_tid
 		FROM sample JOIN t ON session_id = s AND pid = p AND tid = i WHERE ts_ns < %d AND ts_ns + weight_ns > %d)`, values, until, from)
-	err = d.rows(ctx, db, fmt.Sprintf(`%s SELECT n, (ts_ns - %[2]d) // %[3]d * %[3]d AS at, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::BIGINT,
+	err = d.rows(ctx, db, fmt.Sprintf(`%s SELECT n, (ts_ns - %[2]d) // %[3]d * %[3]d AS at, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'),
+		0)::BIGINT,
 		coalesce(sum(weight_ns) FILTER (state = 'off_cpu'), 0)::BIGINT
-		FROM chosen WHERE ts_ns >= %[2]d AND (state = 'on_cpu' OR weight_ns < %[3]d) GROUP BY ALL ORDER BY ALL LIMIT %[4]d`, chosen, from, d.BinNS, mostStrips+1),
+		FROM chosen WHERE ts_ns >= %[2]d AND (state = 'on_cpu' OR weight_ns < %[3]d) GROUP BY ALL
+		ORDER BY ALL LIMIT %[4]d`, chosen, from, d.BinNS, mostStrips+1),
 		func(scan func(...any) error) error {
 			var b stripBin
 			err := scan(&b.Thread, &b.AtNS, &b.CPUNS, &b.WaitNS)

@@ -80,7 +80,8 @@ func (l *lanes) begin(ctx context.Context, db *dataset.DB) error {
 	l.p = pyramid.New(base, total, end-base)
 	l.threads = map[threadKey]thread{}
 	// A thread that began when a recording was rotated may have several rows, and one without a row may have samples.
-	list, err := db.Query(ctx, `SELECT session_id, pid, tid, coalesce(any_value(name), ''), coalesce(any_value(role), ''), bool_or(sampled) FROM (
+	list, err := db.Query(ctx, `SELECT session_id, pid, tid, coalesce(any_value(name), ''), coalesce(any_value(role), ''), bool_or(sampled)
+		FROM (
 		SELECT session_id, pid, tid, name, role, false AS sampled FROM thread
 		UNION ALL SELECT DISTINCT session_id, pid, tid, NULL, NULL, true FROM sample) GROUP BY ALL ORDER BY ALL`)
 	if err != nil {
@@ -156,7 +157,8 @@ func (s *Server) layLanes(r *http.Request) (any, error) {
 	s.lanes.mu.Unlock()
 	seen := map[threadKey]bool{}
 	for i, l := range p.Lanes() {
-		on := laneOnPage{Number: i, Thread: -1, Session: printable.Short(l.Session), PID: l.PID, TID: l.TID, Kind: "thread", Calls: l.Count, Depth: l.Depth(), BusyNS: l.Busy}
+		on := laneOnPage{Number: i, Thread: -1, Session: printable.Short(l.Session), PID: l.PID, TID: l.TID, Kind: "thread", Calls: l.Count,
+			Depth: l.Depth(), BusyNS: l.Busy}
 		if l.Device {
 			on.Kind = "stream"
 			on.Device, on.Stream = present(l.DeviceID), present(l.Stream)

@@ -45,21 +45,26 @@ func loop() *event.Batch {
 	b := &event.Batch{
 		Processes: []event.Process{{ID: 1, PID: 7, StartedNS: epoch, Command: "python3 train.py"}},
 		Threads:   []event.Thread{{PID: 7, TID: 7, Name: "python3", Role: new("main")}},
-		Slices:    []event.Slice{{ID: 1, PID: 7, Group: "op", BeginNS: epoch, EndNS: epoch + 5e8, FromNS: epoch, ToNS: epoch + 1e9, Phase: "training", Unit: "time", Recorded: 1, Represented: 2}},
+		Slices: []event.Slice{{ID: 1, PID: 7, Group: "op", BeginNS: epoch, EndNS: epoch + 5e8, FromNS: epoch, ToNS: epoch + 1e9,
+			Phase: "training", Unit: "time", Recorded: 1, Represented: 2}},
 		Stacks: []event.Stack{{ID: 5, Folded: "main;step", Status: event.StackComplete,
-			Frames: []event.Frame{{Kind: "python", Function: "step", File: "/job/train.py", Line: 12, Offset: -1}, {Kind: "python", Function: "main", File: "/job/train.py", Line: 30, Offset: -1}}}},
+			Frames: []event.Frame{{Kind: "python", Function: "step", File: "/job/train.py", Line: 12, Offset: -1}, {Kind: "python", Function: "main",
+				File: "/job/train.py", Line: 30, Offset: -1}}}},
 	}
 	stack := int64(5)
 	for i := range int64(500) {
 		at := epoch + i*1e6
 		b.Spans = append(b.Spans,
-			event.Span{ID: 2*i + 1, StartNS: at, DurationNS: 500_000, PID: 7, TID: 7, Call: outer, End: event.EndExitSite, Weight: 2, SequenceNumber: -1, PythonStackID: 5, PythonStackSource: event.LineOwn},
-			event.Span{ID: 2*i + 2, ParentID: 2*i + 1, StartNS: at + 100_000, DurationNS: 300_000, PID: 7, TID: 7, Call: inner, End: event.EndExitSite, Weight: 2, SequenceNumber: -1})
+			event.Span{ID: 2*i + 1, StartNS: at, DurationNS: 500_000, PID: 7, TID: 7, Call: outer, End: event.EndExitSite, Weight: 2,
+				SequenceNumber: -1, PythonStackID: 5, PythonStackSource: event.LineOwn},
+			event.Span{ID: 2*i + 2, ParentID: 2*i + 1, StartNS: at + 100_000, DurationNS: 300_000, PID: 7, TID: 7, Call: inner,
+				End: event.EndExitSite, Weight: 2, SequenceNumber: -1})
 	}
 	for i := range int64(100) {
 		b.Samples = append(b.Samples, event.Sample{TSNS: epoch + i*1e7, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 1e7, StackID: &stack})
 	}
-	b.Samples = append(b.Samples, event.Sample{TSNS: epoch + 4e8, PID: 7, TID: 7, State: event.OffCPU, WeightNS: 2e8, ReadyNS: 5e7, Cause: "syscall", Syscall: "futex", StackID: &stack})
+	b.Samples = append(b.Samples, event.Sample{TSNS: epoch + 4e8, PID: 7, TID: 7, State: event.OffCPU, WeightNS: 2e8, ReadyNS: 5e7,
+		Cause: "syscall", Syscall: "futex", StackID: &stack})
 	return b
 }
 
@@ -128,7 +133,8 @@ func (c client) built() (l struct {
 func TestTheTimelineHasEveryCall(t *testing.T) {
 	c := serve(t, write(t, loop()), page.Options{})
 	l := c.built()
-	if len(l.Lanes) != 1 || l.Rows != 1000 || l.Lanes[0].Name != "python3" || l.Lanes[0].Role != "main" || l.Lanes[0].Depth != 2 || !l.Lanes[0].Sampled {
+	if len(l.Lanes) != 1 || l.Rows != 1000 || l.Lanes[0].Name != "python3" || l.Lanes[0].Role != "main" || l.Lanes[0].Depth != 2 ||
+		!l.Lanes[0].Sampled {
 		t.Fatalf("%+v", l)
 	}
 	for _, pixels := range []int{10, 100, 1000, 100_000} {
@@ -169,7 +175,8 @@ func TestABoxHasWhatRanInIt(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.get("/api/selection?from=2250000&until=402500000&lanes=0")), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Rows) != 2 || s.Rows[0].Name != "aten::linear" || s.Rows[0].Calls != 400 || s.Rows[0].Represented != 800 || s.Rows[0].TimeNS != 250_000+400*500_000 {
+	if len(s.Rows) != 2 || s.Rows[0].Name != "aten::linear" || s.Rows[0].Calls != 400 || s.Rows[0].Represented != 800 ||
+		s.Rows[0].TimeNS != 250_000+400*500_000 {
 		t.Errorf("%+v", s.Rows)
 	}
 	if s.CPUNS != 40*1e7 || s.OffNS != 2_500_000 {
@@ -181,7 +188,8 @@ func TestABoxHasWhatRanInIt(t *testing.T) {
 	}
 	defer db.Close()
 	var time int64
-	if err := db.Row(t.Context(), "SELECT sum(time_ns)::BIGINT FROM ("+s.SQL+")", nil, &time); err != nil || time != s.Rows[0].TimeNS+s.Rows[1].TimeNS {
+	if err := db.Row(t.Context(), "SELECT sum(time_ns)::BIGINT FROM ("+s.SQL+")", nil, &time); err != nil || time != s.Rows[0].TimeNS+
+		s.Rows[1].TimeNS {
 		t.Errorf("the query that is shown finds %d ns, %v", time, err)
 	}
 }
@@ -238,9 +246,12 @@ func TestWindowsThatCannotBeMeantAreRefused(t *testing.T) {
 	c := serve(t, write(t, loop()), page.Options{})
 	c.built()
 	for _, path := range []string{
-		"/api/timeline?from=5&until=5", "/api/timeline?from=x&until=5", "/api/timeline?from=0&until=99999999999999999999", "/api/timeline?from=0&until=5&lanes=-1",
-		"/api/timeline?from=0&until=5&lanes=" + strings.Repeat("0,", 300), "/api/timeline?from=0&until=5&pixels=0", "/api/timeline?from=0&until=5&depth=-1",
-		"/api/strips?from=0&until=5&threads=9", "/api/strips?from=0&until=5&threads=0)", "/api/selection?from=0&until=5", "/api/call?lane=0", "/api/call?lane=0&at=1&unit=1&id=1%3B",
+		"/api/timeline?from=5&until=5", "/api/timeline?from=x&until=5", "/api/timeline?from=0&until=99999999999999999999",
+		"/api/timeline?from=0&until=5&lanes=-1",
+		"/api/timeline?from=0&until=5&lanes=" + strings.Repeat("0,", 300), "/api/timeline?from=0&until=5&pixels=0",
+		"/api/timeline?from=0&until=5&depth=-1",
+		"/api/strips?from=0&until=5&threads=9", "/api/strips?from=0&until=5&threads=0)", "/api/selection?from=0&until=5", "/api/call?lane=0",
+		"/api/call?lane=0&at=1&unit=1&id=1%3B",
 	} {
 		if answer, body := c.do("GET", path, nil); answer.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"error":`) {
 			t.Errorf("%.80s: %s %.200s", path, answer.Status, body)

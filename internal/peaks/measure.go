@@ -27,7 +27,8 @@ func (m Measured) Ridge() float64 { return m.FLOPs / math.Max(m.Bytes, 1) }
 
 // Peak of the processor, as of a device: double precision has half the operations.
 func (m Measured) Peak() Peak {
-	return Peak{Device: m.Processor, FLOPs: map[string]float64{"fp32": m.FLOPs, "fp64": m.FLOPs / 2}, Bytes: m.Bytes, Note: "measured here with " + m.With}
+	return Peak{Device: m.Processor, FLOPs: map[string]float64{"fp32": m.FLOPs, "fp64": m.FLOPs / 2}, Bytes: m.Bytes,
+		Note: "measured here with " + m.With}
 }
 
 const (

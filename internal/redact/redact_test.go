@@ -42,10 +42,14 @@ func TestPathsLoseTheirDirectories(t *testing.T) {
 
 func TestTheCommandLineKeepsHowAndDropsWhat(t *testing.T) {
 	for text, want := range map[string]string{
-		"ebpfprof import SECRET/a.json /home/SECRET/b.json --redact":                                        "ebpfprof import a.json b.json --redact",
-		"/home/alice/bin/ebpfprof attach --pid 7 --output /home/alice/d --level deep":                       "ebpfprof attach --pid 7 --output [redacted] --level deep",
-		"ebpfprof attach --command model_x.py --container=0123 --wait":                                      "ebpfprof attach --command [redacted] --container=[redacted] --wait",
-		"ebpfprof run --output=/home/alice/d -o d -output=x --budget 5% -- python train.py --token=hunter2": "ebpfprof run --output=[redacted] -o [redacted] -output=[redacted] --budget 5% -- [redacted]",
+		"ebpfprof import SECRET/a.json " +
+			"/home/SECRET/b.json --redact": "ebpfprof import a.json b.json --redact",
+		"/home/alice/bin/ebpfprof attach --pid 7 --output /home/alice/d --level deep": "ebpfprof attach --pid 7 --output " +
+			"[redacted] --level deep",
+		"ebpfprof attach --command model_x.py --container=0123 --wait": "ebpfprof attach --command " +
+			"[redacted] --container=[redacted] --wait",
+		"ebpfprof run --output=/home/alice/d -o d -output=x --budget 5% -- python train.py --token=hunter2": "ebpfprof run --output=[redacted] " +
+			"-o [redacted] -output=[redacted] --budget 5% -- [redacted]",
 	} {
 		if got := strings.Join(CommandLine(strings.Fields(text)), " "); got != want {
 			t.Errorf("%q\nbecomes %q\nwant    %q", text, got, want)
@@ -112,8 +116,10 @@ func (c *catch) Write(b *event.Batch) error {
 
 // words are strings of this tool's own: a job cannot put anything into them.
 var words = []string{".Layer", ".Category", ".Runtime", ".Direction", ".NameSource", ".DeviceTimeMethod", ".State", ".Cause", ".Syscall",
-	".Space", ".Level", ".Action", ".Kind", ".Method", ".Source", ".StackSource", ".Name", ".Unit", ".Status", ".BuildID", ".SiteCost", ".Role",
-	".PythonVersion", ".Framework", ".FrameworkVersion", ".Shape.Dims", ".Shape.Types", ".Shape.Strides", ".Shape.Source", ".Shape.Bytes", ".Shape.Devices",
+	".Space", ".Level", ".Action", ".Kind", ".Method", ".Source", ".StackSource", ".Name", ".Unit", ".Status", ".BuildID", ".SiteCost",
+	".Role",
+	".PythonVersion", ".Framework", ".FrameworkVersion", ".Shape.Dims", ".Shape.Types", ".Shape.Strides", ".Shape.Source", ".Shape.Bytes",
+	".Shape.Devices",
 	".Group", ".Phase", ".Unit", ".Operation"}
 
 // TestEveryTextOfEveryEventIsRedacted fails when an event gets a field that is not
@@ -142,7 +148,8 @@ func TestEveryTextOfEveryEventIsRedacted(t *testing.T) {
 	for _, found := range c.found {
 		name, text, _ := strings.Cut(found, "=")
 		own := slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(name, w) }) &&
-			!slices.Contains([]string{".Spans.Call.Name", ".Threads.Name", ".Probes.Name", ".Warnings.Source", ".OpenCalls.Calls.Call.Name", ".OpenCalls.Communicators.Name"}, name)
+			!slices.Contains([]string{".Spans.Call.Name", ".Threads.Name", ".Probes.Name", ".Warnings.Source", ".OpenCalls.Calls.Call.Name",
+				".OpenCalls.Communicators.Name"}, name)
 		if !own && strings.Contains(text, "SECRET") {
 			t.Errorf("%s is %q", name, text)
 		}
@@ -156,7 +163,8 @@ func TestRecordingAndProcessLeaveOutWhoAndWhere(t *testing.T) {
 	}
 	job, group := "alice-secret-run", "/user.slice/user-1000.slice"
 	p := Process(event.Process{Exe: "/home/alice/bin/python3", Command: "python3 --token hunter2", JobID: &job, Cgroup: &group})
-	if p.Exe != "python3" || p.Command != "" || p.Cgroup != nil || !strings.HasPrefix(*p.JobID, "redacted-") || *p.JobID != Pseudonym(job) || job != "alice-secret-run" {
+	if p.Exe != "python3" || p.Command != "" || p.Cgroup != nil || !strings.HasPrefix(*p.JobID, "redacted-") || *p.JobID != Pseudonym(job) ||
+		job != "alice-secret-run" {
 		t.Errorf("%+v", p)
 	}
 }

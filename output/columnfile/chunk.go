@@ -233,5 +233,6 @@ func plainWords(k Kind, words []uint64) (dst []byte) {
 }
 
 func physicalType(k Kind) format.Type {
-	return [...]format.Type{Int64: format.Int64, Int32: format.Int32, Double: format.Double, Boolean: format.Boolean, String: format.ByteArray}[k]
+	return [...]format.Type{Int64: format.Int64, Int32: format.Int32, Double: format.Double, Boolean: format.Boolean,
+		String: format.ByteArray}[k]
 }

@@ -28,7 +28,8 @@ type Writer struct {
 // NewWriter writes a file of the columns to out. Nothing is readable before Close.
 func NewWriter(out io.Writer, e *Encoder, columns []Column, createdBy string, metadata []KeyValue) (*Writer, error) {
 	w := &Writer{out: out, encoder: e, leaves: leaves(columns)}
-	w.footer = format.FileMetaData{Version: 2, Schema: schemaElements(columns), CreatedBy: createdBy, RowGroups: thrift.Slice[format.RowGroup]{}}
+	w.footer = format.FileMetaData{Version: 2, Schema: schemaElements(columns), CreatedBy: createdBy,
+		RowGroups: thrift.Slice[format.RowGroup]{}}
 	for _, kv := range metadata {
 		w.footer.KeyValueMetadata = append(w.footer.KeyValueMetadata, format.KeyValue{Key: kv.Key, Value: kv.Value})
 	}

@@ -35,7 +35,8 @@ func SearchBudget() *Budget {
 
 // namingBudget is for the names of one process's code, for as long as the process lives.
 func namingBudget() *Budget {
-	return &Budget{reads: namingReads, bytes: namingBytes, perSecond: namingPerSecond, mostReads: namingReads, mostBytes: namingBytes, now: time.Now}
+	return &Budget{reads: namingReads, bytes: namingBytes, perSecond: namingPerSecond, mostReads: namingReads, mostBytes: namingBytes,
+		now: time.Now}
 }
 
 // take reports whether another read, of so many bytes, is within the budget. A nil budget has

@@ -87,7 +87,8 @@ func TestDebugOffsetsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 	var refused *UnsupportedError
-	if _, err := ParseDebugOffsets(debugBytes(0x030f00a1, debugFields314, plausible)); !errors.As(err, &refused) || refused.Flavour != FlavourVersion {
+	if _, err := ParseDebugOffsets(debugBytes(0x030f00a1, debugFields314, plausible)); !errors.As(err, &refused) ||
+		refused.Flavour != FlavourVersion {
 		t.Errorf("3.15: %v", err)
 	}
 }

@@ -48,7 +48,8 @@ func TestEveryHostileOffsetIsRefusedOrHarmless(t *testing.T) {
 					refused++
 					continue
 				}
-				readAll(&Runtime{Version: debug.Version, Offsets: o, Address: tapeRuntime, Pthread: pthreads[elf.MachineX86_64]}, tape(&c.table.Offsets))
+				readAll(&Runtime{Version: debug.Version, Offsets: o, Address: tapeRuntime, Pthread: pthreads[elf.MachineX86_64]},
+					tape(&c.table.Offsets))
 			}
 		}
 		if refused == 0 {
@@ -62,8 +63,10 @@ func honestOffsets(o *Offsets) func(name string) uint64 {
 	known := map[string]int{
 		"runtime.interpreters_head": o.RuntimeInterpreters, "runtime.size": o.RuntimeSize,
 		"interpreter.next": o.InterpreterNext, "interpreter.threads_head": o.InterpreterThreads, "interpreter.ceval_gil": o.InterpreterGIL,
-		"interpreter.gil": 1000, "interpreter.gil_holder": 1000 + o.GILHolder, "interpreter.gc": o.InterpreterCollecting - 100, "gc.collecting": 100,
-		"thread.next": o.StateNext, "thread.interp": o.StateInterpreter, "thread.current_frame": o.StateFrames, "thread.thread_id": o.StateThread,
+		"interpreter.gil": 1000, "interpreter.gil_holder": 1000 + o.GILHolder, "interpreter.gc": o.InterpreterCollecting - 100,
+		"gc.collecting": 100,
+		"thread.next":   o.StateNext, "thread.interp": o.StateInterpreter, "thread.current_frame": o.StateFrames,
+		"thread.thread_id":        o.StateThread,
 		"thread.native_thread_id": o.StateNative, "frame.executable": o.FrameCode, "frame.previous": o.FramePrevious,
 		"frame.instr_ptr": o.FrameInstruction, "frame.owner": o.FrameOwner, "code.argcount": o.CodeArgcount, "code.firstlineno": o.CodeLine,
 		"code.filename": o.CodeFilename, "code.name": o.CodeName, "code.qualname": o.CodeQualname, "code.linetable": o.CodeLinetable,

@@ -90,7 +90,8 @@ func (a *ownAccount) Add(bytes int) { a.used += bytes }
 
 // NewResolver reads the memory of the process whose interpreter rt is.
 func NewResolver(rt *Runtime, m io.ReaderAt) *Resolver {
-	return &Resolver{runtime: rt, memory: memory{m, namingBudget()}, account: &ownAccount{}, byKey: map[codeKey]*list.Element{}, recent: list.New(), limit: cachedCodes}
+	return &Resolver{runtime: rt, memory: memory{m, namingBudget()}, account: &ownAccount{}, byKey: map[codeKey]*list.Element{},
+		recent: list.New(), limit: cachedCodes}
 }
 
 // Read is Resolve ahead of time, for code that may be gone when it is asked for: what

@@ -15,7 +15,8 @@ import (
 // TestExtentsAreThoseOfReadelf compares with the "pc=start..end" of every
 // frame description.
 func TestExtentsAreThoseOfReadelf(t *testing.T) {
-	for _, path := range testelf.Globs("/usr/lib/*-linux-gnu/libc.so.6", "/usr/lib/*-linux-gnu/libstdc++.so.6", "/usr/bin/python3.[0-9]*[0-9]") {
+	for _, path := range testelf.Globs("/usr/lib/*-linux-gnu/libc.so.6", "/usr/lib/*-linux-gnu/libstdc++.so.6",
+		"/usr/bin/python3.[0-9]*[0-9]") {
 		e := open(t, path)
 		var starts []uint64
 		output(t, func(line string) {

@@ -59,7 +59,8 @@ func (x *FunctionIndex) add(t symbolTable, flag uint32, localOnly bool) {
 	}
 	count = min(count, maxIndexed-len(x.entries))
 	x.entries = slices.Grow(x.entries, count)
-	for i := uint32(0); i < inSymtab && len(x.entries) < maxIndexed && len(t.entries) >= symbolSize; i, t.entries = i+1, t.entries[symbolSize:] {
+	for i := uint32(0); i < inSymtab && len(x.entries) < maxIndexed && len(t.entries) >= symbolSize; i, t.entries = i+1,
+		t.entries[symbolSize:] {
 		if entry := t.entries[:symbolSize:symbolSize]; wanted(entry) {
 			size := min(le.Uint64(entry[16:]), math.MaxUint32)
 			x.entries = append(x.entries, indexEntry{le.Uint64(entry[8:]), uint32(size), i | flag})

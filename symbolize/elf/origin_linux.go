@@ -44,7 +44,8 @@ func (o *origin) identity() string {
 	if unix.Major(s.Dev) == 0 {
 		boot = bootID()
 	}
-	return fmt.Sprintf("file-%x-%x-%d-%d-%d-%d-%d-%v-%s", s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec, o.filesystem.Fsid, boot)
+	return fmt.Sprintf("file-%x-%x-%d-%d-%d-%d-%d-%v-%s", s.Dev, s.Ino, s.Size, s.Mtim.Sec, s.Mtim.Nsec, s.Ctim.Sec, s.Ctim.Nsec,
+		o.filesystem.Fsid, boot)
 }
 
 func (o *origin) lastChange() (size uint64, at time.Time) {

@@ -12,7 +12,8 @@ import (
 
 func TestStubsOfTheTinyLibraryNameTheirImports(t *testing.T) {
 	e := parse(t, testelf.Tiny(t, "tiny.so"))
-	for address, want := range map[uint64]string{0x350: "__stack_chk_fail", 0x360: "exported", 0x370: "imported", 0x340: "", 0x380: "", 0x351: "", 0x1668: ""} {
+	for address, want := range map[uint64]string{0x350: "__stack_chk_fail", 0x360: "exported", 0x370: "imported", 0x340: "", 0x380: "",
+		0x351: "", 0x1668: ""} {
 		if got, _ := e.PLTTarget(address); got != want {
 			t.Errorf("PLTTarget(%#x) = %q, want %q", address, got, want)
 		}
@@ -151,7 +152,8 @@ func TestDefinitionsThatNeverReturnAreKnown(t *testing.T) {
 func TestPyTorchFunctionsThatNeverReturnHaveNoReturnInstruction(t *testing.T) {
 	checked := 0
 	for _, libtorch := range testelf.Libtorchs(t) {
-		paths := append(testelf.Globs(filepath.Join(filepath.Dir(libtorch), "libc10.so"), filepath.Join(filepath.Dir(libtorch), "libc10.so.1.13.0")), libtorch)
+		paths := append(testelf.Globs(filepath.Join(filepath.Dir(libtorch), "libc10.so"), filepath.Join(filepath.Dir(libtorch),
+			"libc10.so.1.13.0")), libtorch)
 		for _, path := range paths {
 			for _, s := range open(t, path).ExportedFunctions(noReturnPrefixes) {
 				output(t, func(line string) {

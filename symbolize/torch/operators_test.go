@@ -83,7 +83,8 @@ for s in torch._C._jit_get_all_schemas():
 		}
 		names, unknown, ambiguous := OperatorNames(elftest.Open(t, path)), 0, 0
 		for class, name := range names {
-			if returns := name.Returns; !strings.HasPrefix(returns, "Tensor") && !strings.HasPrefix(returns, "(") && strings.ContainsAny(returns, " (") {
+			if returns := name.Returns; !strings.HasPrefix(returns, "Tensor") && !strings.HasPrefix(returns, "(") && strings.ContainsAny(returns,
+				" (") {
 				t.Errorf("%s: %s returns %q", path, class, returns)
 			}
 			name.Returns = ""
@@ -119,7 +120,8 @@ func TestOperatorsWithoutSchemasAreSplitByStrings(t *testing.T) {
 			}
 		}
 		slices.Sort(wrong)
-		t.Logf("%s: %d of %d operators wrong without schemas: %.300q", testelf.ShortName(path), len(wrong), len(exact), wrong[:min(len(wrong), 8)])
+		t.Logf("%s: %d of %d operators wrong without schemas: %.300q", testelf.ShortName(path), len(wrong), len(exact),
+			wrong[:min(len(wrong), 8)])
 		if len(wrong) > len(exact)/100 {
 			t.Errorf("%s: %d of %d operators wrong without schemas", path, len(wrong), len(exact))
 		}
@@ -128,7 +130,8 @@ func TestOperatorsWithoutSchemasAreSplitByStrings(t *testing.T) {
 
 func TestSchemaNamesAreFoundInStringConstants(t *testing.T) {
 	data := []byte("\x00add.Tensor(Tensor self, Tensor(a!) out) -> Tensor(a!)\x00noise) -> \x00" +
-		"prim::permute_copy(Tensor self, int[] dims) -> Tensor\x00f(x)\x00a b(c) -> d\x00.x(c) -> d\x00a.b.c(d) -> e\x00sin(Tensor self) -> Tensor\x00")
+		"prim::permute_copy(Tensor self, int[] dims) -> Tensor\x00f(x)\x00a b(c) -> d\x00.x(c) -> d\x00a.b.c(d) -> e\x00sin(Tensor self) " +
+		"-> Tensor\x00")
 	whole, tails := map[string]string{}, map[string]string{}
 	eachSchema(data, func(s schema) {
 		if s.whole {
@@ -137,7 +140,8 @@ func TestSchemaNamesAreFoundInStringConstants(t *testing.T) {
 			tails[s.name] = s.returns
 		}
 	})
-	if !maps.Equal(whole, map[string]string{"add.Tensor": "Tensor(a!)", "sin": "Tensor"}) || !maps.Equal(tails, map[string]string{"permute_copy": "Tensor"}) {
+	if !maps.Equal(whole, map[string]string{"add.Tensor": "Tensor(a!)", "sin": "Tensor"}) ||
+		!maps.Equal(tails, map[string]string{"permute_copy": "Tensor"}) {
 		t.Errorf("whole %v, tails %v", whole, tails)
 	}
 	eachSchema(bytes.Repeat([]byte(") -> "), 1000), func(s schema) { t.Errorf("a name in noise: %q", s.name) })

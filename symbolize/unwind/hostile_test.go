@@ -25,7 +25,8 @@ func TestACacheThatOthersCanWriteIsNeitherReadNorWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attacker.Do(t, home, `mkdir unwind && ln -s "$1" link && cat > unwind/key.unwind && ln -s "$2" unwind/other.unwind`, ours.Directory, treasure)
+	attacker.Do(t, home, `mkdir unwind && ln -s "$1" link && cat > unwind/key.unwind && ln -s "$2" unwind/other.unwind`, ours.Directory,
+		treasure)
 	for _, name := range []string{"unwind", "link"} {
 		theirs := Cache{Directory: filepath.Join(home, name)}
 		if err := os.WriteFile(filepath.Join(home, "unwind", fileName("key")), good, 0o600); err != nil {

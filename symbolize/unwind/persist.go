@@ -202,7 +202,8 @@ func decode(data []byte) (*Table, error) {
 		return nil, ErrDamaged
 	}
 	h := (*header)(unsafe.Pointer(&data[0]))
-	if h.magic != magic || h.leaves == 0 || h.leaves > maxLeaves || h.rules == 0 || h.rules > maxRules || h.pages > maxPages || h.sequences > maxSequences ||
+	if h.magic != magic || h.leaves == 0 || h.leaves > maxLeaves || h.rules == 0 || h.rules > maxRules || h.pages > maxPages ||
+		h.sequences > maxSequences ||
 		uint64(len(data)) != LeafBytes+h.leaves*LeafBytes+h.rules*ruleBytes ||
 		h.digest != sha256.Sum256(data[digested:]) {
 		return nil, ErrDamaged

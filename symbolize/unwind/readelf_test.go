@@ -150,7 +150,8 @@ type oracleLine struct {
 	column  map[string]string
 }
 
-var headerLine = regexp.MustCompile(`^([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ (CIE|FDE)(?: "(\S*)")?(?:.* cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))?`)
+var headerLine = regexp.MustCompile(
+	`^([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ (CIE|FDE)(?: "(\S*)")?(?:.* cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))?`)
 
 // oracleRows makes rows of what readelf prints.
 func oracleRows(t *testing.T, path string) []oracleRow {
@@ -256,8 +257,9 @@ func joinOracle(t *testing.T, descriptions []*oracleBlock, commons map[string]*o
 var (
 	registerOffset  = regexp.MustCompile(`^([a-z0-9]+)([+-]\d+)$`)
 	derefExpression = regexp.MustCompile(`^DW_OP_breg\d+ \((\w+)\): (-?\d+); DW_OP_deref(?:; DW_OP_plus_uconst: (\d+))?$`)
-	pltExpression   = regexp.MustCompile(`^DW_OP_breg7 \(rsp\): 8; DW_OP_breg16 \(rip\): 0; DW_OP_lit15; DW_OP_and; DW_OP_lit(\d+); DW_OP_ge; DW_OP_lit3; DW_OP_shl; DW_OP_plus$`)
-	oracleBase      = map[string]Base{"rsp": SP, "rbp": FP, "r10": R10, "r13": R13}
+	pltExpression   = regexp.MustCompile(
+		`^DW_OP_breg7 \(rsp\): 8; DW_OP_breg16 \(rip\): 0; DW_OP_lit15; DW_OP_and; DW_OP_lit(\d+); DW_OP_ge; DW_OP_lit3; DW_OP_shl; DW_OP_plus$`)
+	oracleBase = map[string]Base{"rsp": SP, "rbp": FP, "r10": R10, "r13": R13}
 )
 
 func number(s string) int32 {

@@ -180,7 +180,8 @@ func TestAForgedFileDoesNotGiveItsTableToTheGenuineOne(t *testing.T) {
 }
 
 func TestFileWithoutFramesIsRefused(t *testing.T) {
-	e, err := elf.New(bytes.NewReader(append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x3e\x00"), make([]byte, 64)...)))
+	e, err := elf.New(bytes.NewReader(append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x03\x00\x3e\x00"),
+		make([]byte, 64)...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +331,8 @@ func TestUnknownInstructionMakesTheFunctionUnknown(t *testing.T) {
 func FuzzFrames(f *testing.F) {
 	s := &section{}
 	s.armCommon("zR")
-	s.function(0x10000, 0x20, cfaAdvance|1, cfaDefOffset, 32, cfaOffset|29, 4, cfaOffset|30, 3, cfaRememberState, cfaAdvance|2, cfaRestoreState)
+	s.function(0x10000, 0x20, cfaAdvance|1, cfaDefOffset, 32, cfaOffset|29, 4, cfaOffset|30, 3, cfaRememberState, cfaAdvance|2,
+		cfaRestoreState)
 	s.function(0x20000, 0x20, cfaDefExpression, 2, opBreg0+29, 8)
 	f.Add(s.Bytes(), uint64(0), true)
 	f.Add([]byte("\x14\x00\x00\x00\x00\x00\x00\x00\x01zR\x00\x01x\x10\x01\x1b\x0c\x07\x08\x90\x01\x00\x00"+

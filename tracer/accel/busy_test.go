@@ -36,8 +36,9 @@ func TestAWaitSaysHowLongTheDeviceWasBusy(t *testing.T) {
 		calls func(m *commands)
 		want  []int64
 	}{
-		"one":                     {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least}},
-		"two of one stream":       {func(m *commands) { m.launch(aQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least - between}},
+		"one": {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least}},
+		"two of one stream": {func(m *commands) { m.launch(aQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) },
+			[]int64{0, least - between}},
 		"nothing":                 {func(m *commands) { m.sync(aQueue, blocked, delay) }, []int64{0, 0}},
 		"a wait for a processor":  {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, blocked-waking) }, []int64{0, 0}},
 		"more delay than it took": {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, 2*blocked) }, []int64{0, 0}},
@@ -68,7 +69,8 @@ func TestAWaitSaysHowLongTheDeviceWasBusy(t *testing.T) {
 		}, []int64{0, 0}},
 		"behind the event of a stream that was not seen to be through": {func(m *commands) {
 			m.record(7, 10)
-			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: anotherQueue, spec.FieldEvent: 8})
+			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: anotherQueue,
+				spec.FieldEvent: 8})
 			m.join(aQueue, 8)
 			m.launch(aQueue, 0)
 			m.sync(aQueue, blocked, delay)
@@ -203,12 +205,14 @@ func (s *simulated) move() {
 		s.give(stream, s.below(5_000_000), true)
 	case n < 23:
 		event := 1 + uint64(s.below(6))
-		s.soon(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: s.handle(stream), spec.FieldEvent: event})
+		s.soon(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: s.handle(stream),
+			spec.FieldEvent: event})
 		s.events[event] = s.after(stream)
 		s.recorded = append(s.recorded, event)
 	case n < 26 && len(s.recorded) > 0:
 		event := s.recorded[s.below(int64(len(s.recorded)))]
-		s.soon(spec.Function{Category: "event", Effect: spec.StreamWaits}, map[spec.Field]uint64{spec.FieldStream: s.handle(stream), spec.FieldEvent: event})
+		s.soon(spec.Function{Category: "event", Effect: spec.StreamWaits}, map[spec.Field]uint64{spec.FieldStream: s.handle(stream),
+			spec.FieldEvent: event})
 		s.through[stream] = max(s.through[stream], s.events[event])
 	case n < 29 && len(s.recorded) > 0:
 		event := s.recorded[s.below(int64(len(s.recorded)))]

@@ -9,7 +9,8 @@ import (
 func TestCallersAreTheFileWhoseCodeTheAddressIsIn(t *testing.T) {
 	c := newCallers()
 	c.mapped(7, []*process.Library{
-		{Path: "/usr/lib/libcublas.so.12", Segments: []process.Segment{{Start: 0x5000, End: 0x6000}, {Start: 0x6000, End: 0x8000, Executable: true}}},
+		{Path: "/usr/lib/libcublas.so.12", Segments: []process.Segment{{Start: 0x5000, End: 0x6000}, {Start: 0x6000, End: 0x8000,
+			Executable: true}}},
 		{Path: "/opt/train", Segments: []process.Segment{{Start: 0x1000, End: 0x2000, Executable: true}}},
 	})
 	for _, one := range []struct {

@@ -39,7 +39,8 @@ func (m *commands) call(f spec.Function, values map[spec.Field]uint64) {
 	if m.took != 0 {
 		took, m.took = m.took, 0
 	}
-	m.spans = append(m.spans, event.Span{ID: m.id, StartNS: m.now - took, DurationNS: took, Status: event.StatusOK, Call: &event.Call{Category: f.Category}, Detail: a.Detail(&f)})
+	m.spans = append(m.spans, event.Span{ID: m.id, StartNS: m.now - took, DurationNS: took, Status: event.StatusOK,
+		Call: &event.Call{Category: f.Category}, Detail: a.Detail(&f)})
 	if m.state.Take(&f, r, &a, "", &m.spans[len(m.spans)-1]).Await() {
 		m.spans = m.spans[:len(m.spans)-1]
 	}

@@ -25,7 +25,8 @@ type streamDevice struct {
 }
 
 func newDevices() devices {
-	return devices{contexts: map[uint64]*int32{}, threads: map[uint32]*currentDevice{}, streams: map[uint64]streamDevice{}, numbers: map[uint64]*int32{}}
+	return devices{contexts: map[uint64]*int32{}, threads: map[uint32]*currentDevice{}, streams: map[uint64]streamDevice{},
+		numbers: map[uint64]*int32{}}
 }
 
 func (d *devices) thread(tid uint32) *currentDevice {

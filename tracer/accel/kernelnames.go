@@ -62,7 +62,8 @@ type kernelNames struct {
 }
 
 func newKernelNames() *kernelNames {
-	return &kernelNames{known: map[kernelKey]*kernelName{}, ofProcess: map[uint32]int{}, hints: map[uint32]map[uint32]uint64{}, callers: newCallers()}
+	return &kernelNames{known: map[kernelKey]*kernelName{}, ofProcess: map[uint32]int{}, hints: map[uint32]map[uint32]uint64{},
+		callers: newCallers()}
 }
 
 func (n *kernelNames) learn(key kernelKey, symbol, source string, module uint64) *kernelName {

@@ -29,7 +29,8 @@ const (
 func (r *runtime) kept() int {
 	n := len(r.devices.contexts) + len(r.devices.threads) + len(r.devices.streams) + len(r.devices.numbers) +
 		len(r.graphs.streams) + len(r.graphs.events) + len(r.graphs.graph) + len(r.graphs.exec) +
-		len(r.memory.blocks) + len(r.communicators.known) + len(r.communicators.groups) + len(r.communicators.pending.waiting) + r.communicators.shrunk +
+		len(r.memory.blocks) + len(r.communicators.known) + len(r.communicators.groups) + len(r.communicators.pending.waiting) +
+		r.communicators.shrunk +
 		len(r.lists.blocks) + len(r.times.streams) + len(r.times.events) + len(r.times.orders) + len(r.inner)
 	for _, line := range r.times.streams {
 		n += len(line.work) + len(line.joins)

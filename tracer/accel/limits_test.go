@@ -15,10 +15,12 @@ func TestHandlesWithoutEndAreNotAllKept(t *testing.T) {
 	}
 	for name, call := range map[string]func(m *commands, handle uint64){
 		"events": func(m *commands, handle uint64) {
-			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: aQueue, spec.FieldEvent: handle})
+			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: aQueue,
+				spec.FieldEvent: handle})
 		},
 		"streams": func(m *commands, handle uint64) {
-			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: 1000 + handle, spec.FieldEvent: 1})
+			m.call(spec.Function{Category: "event", Effect: spec.RecordsEvent}, map[spec.Field]uint64{spec.FieldStream: 1000 + handle,
+				spec.FieldEvent: 1})
 		},
 		"graphs": func(m *commands, handle uint64) { m.addNode(handle, nil) },
 	} {

@@ -49,12 +49,15 @@ func TestAWaitForOnePieceOfWorkBoundsItFromBelow(t *testing.T) {
 		calls func(m *commands)
 		want  []int64
 	}{
-		"alone":                          {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least}},
-		"two of one stream":              {func(m *commands) { m.launch(aQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, 0, 0}},
-		"a wait that did not block":      {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, waking, 0) }, []int64{0, 0}},
-		"a wait for a processor":         {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, blocked) }, []int64{0, 0}},
-		"behind another stream's":        {func(m *commands) { m.launch(anotherQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, -1, 0}},
-		"before a stream of unknown end": {func(m *commands) { m.launch(aQueue, 0); m.launch(anotherQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least, -1}},
+		"alone": {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) }, []int64{0, least}},
+		"two of one stream": {func(m *commands) { m.launch(aQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) },
+			[]int64{0, 0, 0}},
+		"a wait that did not block": {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, waking, 0) }, []int64{0, 0}},
+		"a wait for a processor":    {func(m *commands) { m.launch(aQueue, 0); m.sync(aQueue, blocked, blocked) }, []int64{0, 0}},
+		"behind another stream's": {func(m *commands) { m.launch(anotherQueue, 0); m.launch(aQueue, 0); m.sync(aQueue, blocked, delay) },
+			[]int64{0, -1, 0}},
+		"before a stream of unknown end": {func(m *commands) { m.launch(aQueue, 0); m.launch(anotherQueue, 0); m.sync(aQueue, blocked, delay) },
+			[]int64{0, least, -1}},
 		"behind an unknown event": {func(m *commands) {
 			m.join(aQueue, 99)
 			m.launch(aQueue, 0)

@@ -99,7 +99,8 @@ const (
 )
 
 func newDeviceTimes() deviceTimes {
-	return deviceTimes{streams: timelines{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{}, busy: busyTill{}}
+	return deviceTimes{streams: timelines{}, events: map[uint64]eventMark{}, orders: map[uint64]streamOrder{}, lone: map[home]lone{},
+		busy: busyTill{}}
 }
 
 func (c *Call) home() home {

@@ -78,7 +78,8 @@ func values(asked *spec.Asked, texts []string) (captured []spec.Value, err error
 			return nil, err
 		}
 		if len(captured) >= spec.MostValues || n >= spec.RegisterArguments+stackArguments {
-			return nil, fmt.Errorf("there is room for %d arguments, the last of them number %d", spec.MostValues, spec.RegisterArguments+stackArguments)
+			return nil, fmt.Errorf("there is room for %d arguments, the last of them number %d", spec.MostValues, spec.RegisterArguments+
+				stackArguments)
 		}
 		value := spec.Arg(spec.FieldNone, uint8(n))
 		value.Bits, value.Signed = argument.Bits, argument.Kind == spec.Signed

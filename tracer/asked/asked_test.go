@@ -38,7 +38,8 @@ func TestArgumentsAreWhereTheirPlacesSay(t *testing.T) {
 	if a.Strings() != 1<<1 || a.Returned == nil || a.Returned.Kind != spec.Boolean || a.File != "libfoo.so" {
 		t.Errorf("%+v", a)
 	}
-	for file, want := range map[string]bool{"libfoo.so": true, "libfoo.so.1.2": true, "libfoo.so-old": true, "libfoo.sox": false, "libfo": false} {
+	for file, want := range map[string]bool{"libfoo.so": true, "libfoo.so.1.2": true, "libfoo.so-old": true, "libfoo.sox": false,
+		"libfo": false} {
 		if f[0].In(file) != want {
 			t.Errorf("%s: %v", file, f[0].In(file))
 		}

@@ -76,10 +76,12 @@ func Symbol(text string) ([]spec.Function, error) {
 		}
 	}
 	file, symbol, ok := strings.Cut(head, ":")
-	if asked.File, asked.Symbol = file, symbol; !ok || file == "" || symbol == "" || strings.ContainsAny(head, "/ \t") || strings.HasPrefix(symbol, ":") {
+	if asked.File, asked.Symbol = file, symbol; !ok || file == "" || symbol == "" || strings.ContainsAny(head, "/ \t") ||
+		strings.HasPrefix(symbol, ":") {
 		return nil, fmt.Errorf("write LIB:SYMBOL, such as libfoo.so:foo_step(n:int)->int, with the base name of the library or program")
 	}
-	f := spec.Function{Layer: spec.LayerUser, Category: "function", Label: symbol, Action: spec.Span, End: spec.ExitSites, ExpensiveEnd: true, Asked: asked}
+	f := spec.Function{Layer: spec.LayerUser, Category: "function", Label: symbol, Action: spec.Span, End: spec.ExitSites, ExpensiveEnd: true,
+		Asked: asked}
 	if f.Values, err = values(asked, arguments); err != nil {
 		return nil, err
 	}
@@ -131,5 +133,6 @@ func spellings(symbol string) []spelling {
 	for _, part := range parts {
 		nested += strconv.Itoa(len(part)) + part
 	}
-	return []spelling{{"_ZN" + nested + "E", false}, {"_ZNK" + nested + "E", false}, {"_ZN" + nested + "I", false}, {"_ZNK" + nested + "I", false}}
+	return []spelling{{"_ZN" + nested + "E", false}, {"_ZNK" + nested + "E", false}, {"_ZN" + nested + "I", false}, {"_ZNK" + nested + "I",
+		false}}
 }

@@ -136,7 +136,8 @@ func demoteExpensive(g *Governor) (demoted bool, err error) {
 	for _, name := range names {
 		g.warn(event.Warning{
 			TSNS: time.Now().UnixNano(), Kind: "slice", Source: name, Count: 1,
-			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is recorded in slices, like the detail groups", 100*shares[name]),
+			Detail: fmt.Sprintf("recording every call of this group would take %.1f %% of the job's time: from here on it is recorded in slices, "+
+				"like the detail groups", 100*shares[name]),
 		})
 	}
 	return true, nil

@@ -17,8 +17,10 @@ func TestTheMostExpensiveAnchorGroupsAreDemotedUntilTheRestFits(t *testing.T) {
 	}{
 		{"within half the budget", map[string]float64{"scope": 0.003, "backward": 0.002}, nil},
 		{"one is enough", map[string]float64{"scope": 0.05, "backward": 0.002}, []string{"scope"}},
-		{"the most expensive first", map[string]float64{"scope": 0.02, "backward": 0.012, "collective": 0.03}, []string{"collective", "scope", "backward"}},
-		{"the last stays where it fits by itself", map[string]float64{"scope": 0.02, "backward": 0.009, "collective": 0.03, "launch": 0}, []string{"collective", "scope"}},
+		{"the most expensive first", map[string]float64{"scope": 0.02, "backward": 0.012, "collective": 0.03}, []string{"collective", "scope",
+			"backward"}},
+		{"the last stays where it fits by itself", map[string]float64{"scope": 0.02, "backward": 0.009, "collective": 0.03, "launch": 0},
+			[]string{"collective", "scope"}},
 		{"that is what tells steps, not the cheapest", map[string]float64{"scope": 0.004, "backward": 0.009}, []string{"scope"}},
 		{"one alone that fits", map[string]float64{"scope": 0.009}, []string{}},
 		{"one alone that does not", map[string]float64{"scope": 0.011}, []string{"scope"}},

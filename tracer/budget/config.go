@@ -31,7 +31,8 @@ type Config struct {
 // New makes a Governor, which does nothing before Begin. The caller must Close it.
 func New(c Config) *Governor {
 	with := &joints{probes: c.Probes, job: c.Job, switches: c.Switches, rows: c.Rows, warn: c.Warn}
-	account := &account{joints: with, budget: budgetShare * c.Budget, whole: c.Budget, cost: c.Cost, clock: progress.NewJobClock(), correction: 1}
+	account := &account{joints: with, budget: budgetShare * c.Budget, whole: c.Budget, cost: c.Cost, clock: progress.NewJobClock(),
+		correction: 1}
 	gauge := weights.NewGauge(weighed{c.Probes}, c.Job, c.Nodes, c.Steps)
 	reference := &reference{joints: with, account: account, gauge: gauge}
 	if c.Thinned == nil {

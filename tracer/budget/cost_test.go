@@ -32,7 +32,8 @@ func TestTheSessionSaysWhichLimitHeld(t *testing.T) {
 		g.strata.granted = test.granted
 		cost := g.Cost(2)
 		if cost.Hits != test.traps || cost.Exceeded != test.want {
-			t.Errorf("%s: %d hits, %.1f %% of the job's time, two_steps: %v, want %v", test.name, cost.Hits, 100*cost.Share, cost.Exceeded, test.want)
+			t.Errorf("%s: %d hits, %.1f %% of the job's time, two_steps: %v, want %v", test.name, cost.Hits, 100*cost.Share, cost.Exceeded,
+				test.want)
 		}
 	}
 }

@@ -87,7 +87,8 @@ func TestWhatGoesOnBetweenStepsIsLookedAtAgain(t *testing.T) {
 // those take that are in all the time and a tenth, and more than a half they never have.
 func TestTheProbesHaveWhatTheRestLeaves(t *testing.T) {
 	for _, c := range []struct{ whole, rest, anchors, want float64 }{
-		{0.05, 0, 0, 0.025}, {0.05, 0.02, 0, 0.025}, {0.05, 0.03, 0, 0.02}, {0.05, 0.045, 0, 0.0125}, {0.05, 0.3, 0.002, 0.0125}, {0, 0.3, 0.1, 0},
+		{0.05, 0, 0, 0.025}, {0.05, 0.02, 0, 0.025}, {0.05, 0.03, 0, 0.02}, {0.05, 0.045, 0, 0.0125}, {0.05, 0.3, 0.002, 0.0125},
+		{0, 0.3, 0.1, 0},
 		{0.05, 0.3, 0.015, 0.02}, {0.05, 0.3, 0.04, 0.025},
 	} {
 		a := &account{whole: c.whole, budget: budgetShare * c.whole}

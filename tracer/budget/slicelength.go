@@ -23,7 +23,8 @@ func (s *slicer) planNext(cost, fixed time.Duration) {
 		s.length = max(s.length, length*minSliceSteps/time.Duration(steps))
 	}
 	s.length = min(s.length, cycleAim)
-	if whole := time.Duration((1 + stepRoom) * float64(s.gauge.Steps.Longest())); whole <= maxWhole && float64(cost)/float64(max(length, time.Millisecond))*float64(whole) <= float64(wholeCost) {
+	if whole := time.Duration((1 + stepRoom) * float64(s.gauge.Steps.Longest())); whole <= maxWhole &&
+		float64(cost)/float64(max(length, time.Millisecond))*float64(whole) <= float64(wholeCost) {
 		s.length = max(s.length, whole)
 	}
 }

@@ -66,7 +66,8 @@ func TestASliceThatAwaitsTheFirstStepsEndsWithThem(t *testing.T) {
 	passes, traps := uint64(7), uint64(0)
 	g := New(Config{
 		Budget: 0.01, Probes: passing{passes: &passes, traps: &traps}, Job: noJob{}, Switches: noSwitches{}, Rows: noRows{},
-		Nodes: progress.NewNodeClock(), Steps: progress.NewStepClock(), Warn: func(event.Warning) {}, Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}},
+		Nodes: progress.NewNodeClock(), Steps: progress.NewStepClock(), Warn: func(event.Warning) {},
+		Cost: HitCost{Warm: [3]float64{1000, 1000, 1000}},
 	})
 	begun := time.Now()
 	g.on, g.phase, g.until = weights.Mark{At: begun, Steps: 7}, phaseOn, begun

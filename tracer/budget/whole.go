@@ -63,12 +63,15 @@ func (w *whole) judge(g *Governor) error {
 		return err
 	}
 	for _, name := range withoutStacks {
-		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time, %s: from here on its calls are recorded without them",
+		g.warnWhole(name, fmt.Sprintf("the stacks of this group's calls would take %.1f %% of the job's time, %s: from here on its calls are "+
+			"recorded without them",
 			100*prices[name].stacks, room))
 	}
 	for _, name := range out {
-		g.warnWhole(name, fmt.Sprintf("recording every call of this group, without stacks, would take %.1f %% of the job's time, %s: from here on it is left out, "+
-			"since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; a larger --budget may have room, --budget off records every call",
+		g.warnWhole(name, fmt.Sprintf("recording every call of this group, without stacks, would take %.1f %% of the job's time, %s: from here "+
+			"on it is left out, "+
+			"since without uprobe.multi (Linux 6.6) probes come out one by one, too slowly for slices; a larger --budget may have room, --budget "+
+			"off records every call",
 			100*(prices[name].share-prices[name].stacks), room))
 	}
 	w.begin(g)

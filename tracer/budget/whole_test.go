@@ -23,11 +23,15 @@ func TestLaunchesGiveWayFirstAndStacksBeforeCalls(t *testing.T) {
 		{"nothing seen", nil, nil, nil},
 		{"all of the budget", map[string]wholePrice{"cuda": launches(0.02, 0.01), "scope": anchor(0.03, 0.02)}, nil, nil},
 		{"stacks of launches", map[string]wholePrice{"cuda": launches(0.04, 0.03), "scope": anchor(0.03, 0.02)}, []string{"cuda"}, nil},
-		{"launches, however cheap beside the rest", map[string]wholePrice{"cuda": launches(0.01, 0), "scope": anchor(0.045, 0.02)}, nil, []string{"cuda"}},
+		{"launches, however cheap beside the rest", map[string]wholePrice{"cuda": launches(0.01, 0), "scope": anchor(0.045, 0.02)}, nil,
+			[]string{"cuda"}},
 		{"stacks of two", map[string]wholePrice{"cuda": launches(0.05, 0.02), "pjrt": launches(0.03, 0.02)}, []string{"cuda", "pjrt"}, nil},
-		{"the more expensive launches, which leaves room for the stacks of others", map[string]wholePrice{"cuda": launches(0.06, 0.01), "pjrt": launches(0.01, 0.005)}, nil, []string{"cuda"}},
-		{"launches and stacks of anchors", map[string]wholePrice{"cuda": launches(0.1, 0.05), "scope": anchor(0.06, 0.03)}, []string{"scope"}, []string{"cuda"}},
-		{"everything", map[string]wholePrice{"cuda": launches(1, 0.5), "scope": anchor(0.5, 0), "backward": anchor(0.3, 0)}, nil, []string{"cuda", "scope", "backward"}},
+		{"the more expensive launches, which leaves room for the stacks of others", map[string]wholePrice{"cuda": launches(0.06, 0.01),
+			"pjrt": launches(0.01, 0.005)}, nil, []string{"cuda"}},
+		{"launches and stacks of anchors", map[string]wholePrice{"cuda": launches(0.1, 0.05), "scope": anchor(0.06, 0.03)}, []string{"scope"},
+			[]string{"cuda"}},
+		{"everything", map[string]wholePrice{"cuda": launches(1, 0.5), "scope": anchor(0.5, 0), "backward": anchor(0.3, 0)}, nil,
+			[]string{"cuda", "scope", "backward"}},
 		{"what is not called stays", map[string]wholePrice{"cuda": launches(0, 0), "scope": anchor(0.5, 0)}, nil, []string{"scope"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,7 +111,8 @@ func TestWithoutSlicesWhatCostsTooMuchIsLeftOut(t *testing.T) {
 	if len(probes.demoted) != 1 || probes.demoted[0] != "scope" {
 		t.Errorf("taken out: %v, want scope once", probes.demoted)
 	}
-	if len(*said) != 1 || (*said)[0].Source != "scope" || !strings.Contains((*said)[0].Detail, "left out") || !strings.Contains((*said)[0].Detail, "--budget off") {
+	if len(*said) != 1 || (*said)[0].Source != "scope" || !strings.Contains((*said)[0].Detail, "left out") ||
+		!strings.Contains((*said)[0].Detail, "--budget off") {
 		t.Errorf("warnings: %+v", *said)
 	}
 	if (*said)[0].TSNS < probes.demotedAt.UnixNano() {

@@ -97,7 +97,10 @@ func TestEveryRuntimeHasALibraryToLookIn(t *testing.T) {
 	// (tracer/pjrt); c10d (group collective) is C++ inside PyTorch, and looked for in real ones.
 	without := []string{"neuron", "pjrt"}
 	for _, g := range Groups() {
-		listed := slices.ContainsFunc(slices.Collect(maps.Values(realLibraries)), func(groups []string) bool { return slices.Contains(groups, g.Name) })
+		listed := slices.ContainsFunc(slices.Collect(maps.Values(realLibraries)), func(groups []string) bool {
+			return slices.Contains(groups,
+				g.Name)
+		})
 		for _, f := range g.Functions {
 			if f.Runtime != "" && !listed && !slices.Contains(without, f.Runtime) && g.Name != "collective" {
 				t.Errorf("%s of group %s is looked for in no real library", f.Symbol, g.Name)

@@ -60,7 +60,8 @@ func parseNumber(s string) (float64, bool) {
 // missing says whether an error means that a file is not there or that the
 // driver has no value for it: not every device has every counter.
 func missing(err error) bool {
-	for _, e := range []error{fs.ErrNotExist, syscall.ENODEV, syscall.ENXIO, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ESRCH, syscall.EISDIR, syscall.ENOTDIR} {
+	for _, e := range []error{fs.ErrNotExist, syscall.ENODEV, syscall.ENXIO, syscall.EOPNOTSUPP, syscall.EINVAL, syscall.ESRCH, syscall.EISDIR,
+		syscall.ENOTDIR} {
 		if errors.Is(err, e) {
 			return true
 		}

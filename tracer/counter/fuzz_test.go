@@ -25,7 +25,8 @@ func seed(f *testing.F, live string, more ...string) {
 }
 
 func FuzzStat(f *testing.F) {
-	seed(f, "/proc/stat", "cpu0 1 2 3 4 5 6 7 8", "cpu0 1 2 3", "cpu99999999999999999999 1 2 3 4 5 6 7 8 9", "cpu1 -1 2 3 4 5 6 7 18446744073709551615 1")
+	seed(f, "/proc/stat", "cpu0 1 2 3 4 5 6 7 8", "cpu0 1 2 3", "cpu99999999999999999999 1 2 3 4 5 6 7 8 9",
+		"cpu1 -1 2 3 4 5 6 7 18446744073709551615 1")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range parseStat(text) {
 			for _, v := range c.ticks {

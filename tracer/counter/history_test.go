@@ -46,9 +46,11 @@ func TestHistoryIsOfTheLastSeconds(t *testing.T) {
 	for i, want := range []struct {
 		name  string
 		value float64
-	}{{"process_memory_resident", page * float64(99+looks)}, {"process_memory_shared", page * 10}, {"process_memory_virtual", page * float64(999+looks)}} {
+	}{{"process_memory_resident", page * float64(99+looks)}, {"process_memory_shared", page * 10}, {"process_memory_virtual",
+		page * float64(999+looks)}} {
 		r := last[i]
-		if r.Name != want.name || r.Value != want.value || r.Source != "process" || r.PID == nil || *r.PID != 7 || r.TSNS != now || r.PeriodNS == nil || *r.PeriodNS != int64(historyEvery) {
+		if r.Name != want.name || r.Value != want.value || r.Source != "process" || r.PID == nil || *r.PID != 7 || r.TSNS != now ||
+			r.PeriodNS == nil || *r.PeriodNS != int64(historyEvery) {
 			t.Errorf("%+v, want %s %v of pid 7", r, want.name, want.value)
 		}
 	}

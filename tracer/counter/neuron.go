@@ -35,10 +35,12 @@ func neuronCore() []metric {
 		{"stats/other_info/model_load_count/total", "neuron_model_loads", Count, 1, true},
 		{"stats/memory_usage/device_mem/total", "gpu_memory_used", Bytes, 1, false},
 	}
-	for _, status := range []string{"success", "failure", "timeout", "hw_error", "oob_error", "resource_nc_error", "infer_completed_with_num_error"} {
+	for _, status := range []string{"success", "failure", "timeout", "hw_error", "oob_error", "resource_nc_error",
+		"infer_completed_with_num_error"} {
 		metrics = append(metrics, metric{"stats/status/" + status + "/total", "neuron_status_" + status, Count, 1, true})
 	}
-	for _, category := range []string{"collectives", "constants", "dma_rings", "model_code", "model_shared_scratchpad", "nonshared_scratchpad", "runtime_memory", "tensors"} {
+	for _, category := range []string{"collectives", "constants", "dma_rings", "model_code", "model_shared_scratchpad", "nonshared_scratchpad",
+		"runtime_memory", "tensors"} {
 		metrics = append(metrics, metric{"stats/memory_usage/device_mem/" + category + "/total", "neuron_memory_" + category, Bytes, 1, false})
 	}
 	return metrics

@@ -137,7 +137,8 @@ func TestAnOldDriverIsNotAskedForWhatItLacks(t *testing.T) {
 	s := stub(t, "libnvidia-ml-old-stub.so")
 	s.Read()
 	got := values(s.Read(), 0)
-	for _, name := range []string{"gpu_memory_used", "gpu_power", "gpu_temperature", "gpu_clock_sm", "gpu_throttle_power_cap", "gpu_busy", "gpu_pcie_send_rate"} {
+	for _, name := range []string{"gpu_memory_used", "gpu_power", "gpu_temperature", "gpu_clock_sm", "gpu_throttle_power_cap", "gpu_busy",
+		"gpu_pcie_send_rate"} {
 		if _, ok := got[name]; !ok {
 			t.Errorf("no %s, which every driver has", name)
 		}

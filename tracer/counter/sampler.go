@@ -72,12 +72,21 @@ var sources = []struct {
 	open       func(*Sampler) (source, error)
 }{
 	{"cpu", "time of each processor", func(s *Sampler) (source, error) { return openCPU(s.options.Files) }},
-	{"pressure", "time that tasks waited for processors, memory, disks", func(s *Sampler) (source, error) { return openPressure(s.options.Files) }},
+	{"pressure", "time that tasks waited for processors, memory, disks", func(s *Sampler) (source,
+		error) {
+		return openPressure(s.options.Files)
+	}},
 	{"frequency", "clocks of processors", func(s *Sampler) (source, error) { return openFrequency(s.options.Files) }},
-	{"thermal", "temperatures, and how long processors were slowed down for heat", func(s *Sampler) (source, error) { return openThermal(s.options.Files) }},
+	{"thermal", "temperatures, and how long processors were slowed down for heat", func(s *Sampler) (source,
+		error) {
+		return openThermal(s.options.Files)
+	}},
 	{"energy", "energy of processors and memory, by RAPL", func(s *Sampler) (source, error) { return openEnergy(s.options.Files) }},
 	{"memory", "the machine's memory", func(s *Sampler) (source, error) { return openMemory(s.options.Files) }},
-	{"cgroup", "the job's control groups: memory, processor time, throttling", func(s *Sampler) (source, error) { return openCgroup(s.options.Files, &s.job) }},
+	{"cgroup", "the job's control groups: memory, processor time, throttling", func(s *Sampler) (source,
+		error) {
+		return openCgroup(s.options.Files, &s.job)
+	}},
 	{"disk", "disks", func(s *Sampler) (source, error) { return openDisk(s.options.Files) }},
 	{"network", "interfaces of the job's network namespace", func(s *Sampler) (source, error) { return openNetwork(s.options.Files, &s.job) }},
 	{"infiniband", "InfiniBand and RoCE ports", func(s *Sampler) (source, error) { return openInfiniband(s.options.Files) }},
@@ -182,7 +191,8 @@ func (s *Sampler) Failures() (failures []Failure) {
 			failures = append(failures, each.failures)
 		}
 		if each.backward > 0 {
-			failures = append(failures, Failure{each.name, each.backward, fmt.Errorf("totals that fell since the reading before: no value for that time")})
+			failures = append(failures, Failure{each.name, each.backward, fmt.Errorf("totals that fell since the reading before: no value " +
+				"for that time")})
 		}
 	}
 	return failures

@@ -173,7 +173,8 @@ func TestMemory(t *testing.T) {
 func TestControlGroupsOfBothVersions(t *testing.T) {
 	s, f, clock := open(t)
 	s.Read()
-	f.write(t, "sys/fs/cgroup/unified/kubepods.slice/pod7/cpu.stat", "usage_usec 1500\nuser_usec 900\nsystem_usec 600\nnr_periods 11\nnr_throttled 4\nthrottled_usec 52")
+	f.write(t, "sys/fs/cgroup/unified/kubepods.slice/pod7/cpu.stat", "usage_usec 1500\nuser_usec 900\nsystem_usec 600\nnr_periods "+
+		"11\nnr_throttled 4\nthrottled_usec 52")
 	f.write(t, "sys/fs/cgroup/unified/kubepods.slice/pod7/memory.events", "low 0\nhigh 1\nmax 2\noom 3\noom_kill 5")
 	f.write(t, "sys/fs/cgroup/cpuacct/batch/cpuacct.usage", "66666")
 	if err := os.RemoveAll(f.path("proc/4242")); err != nil { // it ended: the groups go on
@@ -227,7 +228,8 @@ func TestTheTopOfAHierarchyIsTheMachineAndNoGroup(t *testing.T) {
 func TestDisksThatWereUsed(t *testing.T) {
 	s, f, clock := open(t)
 	s.Read()
-	f.write(t, "proc/diskstats", " 259 0 nvme0n1 69690 11599 6551390 27830 41430 65823 23655992 97692 5 15106 127838 9838 144 6988808 2057 4962 271\n   7 0 loop0 0 0 0 0 0 0 0 0 0 0 0")
+	f.write(t, "proc/diskstats", " 259 0 nvme0n1 69690 11599 6551390 27830 41430 65823 23655992 97692 5 15106 127838 9838 144 6988808 2057 "+
+		"4962 271\n   7 0 loop0 0 0 0 0 0 0 0 0 0 0 0")
 	clock.now += 2e9
 	expect(t, s.Read(), "disk", map[string]string{
 		"nvme0n1 disk_reads": "delta 3 count/2000000000", "nvme0n1 disk_read": "delta 2048 bytes/2000000000",
@@ -250,13 +252,17 @@ func TestTheFirstUseOfADeviceCounts(t *testing.T) {
 func TestTheNetworkIsTheJobs(t *testing.T) {
 	s, f, clock := open(t)
 	s.Read()
-	f.write(t, "proc/4242/net/dev", "a|b\nc|d\n    lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0: 3762611412 74850 1 4 0 0 0 0 3689392 50893 3 0 0 0 0 0")
+	f.write(t, "proc/4242/net/dev", "a|b\nc|d\n    lo: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n  eth0: 3762611412 74850 1 4 0 0 0 0 3689392 50893 "+
+		"3 0 0 0 0 0")
 	clock.now += 1e9
 	expect(t, s.Read(), "network", map[string]string{
-		"eth0@net:[4026532000] network_received": "delta 100 bytes/1000000000", "eth0@net:[4026532000] network_received_packets": "delta 6 count/1000000000",
-		"eth0@net:[4026532000] network_receive_errors": "delta 0 count/1000000000", "eth0@net:[4026532000] network_receive_drops": "delta 2 count/1000000000",
-		"eth0@net:[4026532000] network_sent": "delta 80 bytes/1000000000", "eth0@net:[4026532000] network_sent_packets": "delta 8 count/1000000000",
-		"eth0@net:[4026532000] network_send_errors": "delta 0 count/1000000000",
+		"eth0@net:[4026532000] network_received":         "delta 100 bytes/1000000000",
+		"eth0@net:[4026532000] network_received_packets": "delta 6 count/1000000000",
+		"eth0@net:[4026532000] network_receive_errors":   "delta 0 count/1000000000",
+		"eth0@net:[4026532000] network_receive_drops":    "delta 2 count/1000000000",
+		"eth0@net:[4026532000] network_sent":             "delta 80 bytes/1000000000",
+		"eth0@net:[4026532000] network_sent_packets":     "delta 8 count/1000000000",
+		"eth0@net:[4026532000] network_send_errors":      "delta 0 count/1000000000",
 	})
 }
 
@@ -303,11 +309,13 @@ func TestNeuronCoresOfBothLayouts(t *testing.T) {
 	f.write(t, "sys/devices/virtual/neuron_device/neuron0/neuron_core1/stats/other_info/inference_count", "11")
 	clock.now += 1e9
 	expect(t, s.Read(), "neuron", map[string]string{
-		"0=neuron0 neuron_memory_ecc_uncorrected":  "delta 0 count/1000000000",
-		"0=neuron0 neuron_host_memory_used":        "gauge 4096 bytes/1000000000",
-		"0=neuron0:neuron_core0 neuron_executions": "delta 7 count/1000000000", "0=neuron0:neuron_core0 neuron_status_success": "delta 0 count/1000000000",
-		"0=neuron0:neuron_core0 gpu_memory_used": "gauge 777777 bytes/1000000000", "0=neuron0:neuron_core0 neuron_memory_tensors": "gauge 333 bytes/1000000000",
-		"0=neuron0:neuron_core1 neuron_executions": "delta 2 count/1000000000",
+		"0=neuron0 neuron_memory_ecc_uncorrected":      "delta 0 count/1000000000",
+		"0=neuron0 neuron_host_memory_used":            "gauge 4096 bytes/1000000000",
+		"0=neuron0:neuron_core0 neuron_executions":     "delta 7 count/1000000000",
+		"0=neuron0:neuron_core0 neuron_status_success": "delta 0 count/1000000000",
+		"0=neuron0:neuron_core0 gpu_memory_used":       "gauge 777777 bytes/1000000000",
+		"0=neuron0:neuron_core0 neuron_memory_tensors": "gauge 333 bytes/1000000000",
+		"0=neuron0:neuron_core1 neuron_executions":     "delta 2 count/1000000000",
 	})
 }
 
@@ -330,10 +338,12 @@ func TestClocksTemperaturesAndEnergyOfTheHost(t *testing.T) {
 	f.write(t, "sys/class/powercap/intel-rapl:0:0/energy_uj", "9000000")
 	clock.now += 1e9
 	later := s.Read()
-	expect(t, later, "energy", map[string]string{"package-0 energy": "delta 1 joules/1000000000", "package-0/dram energy": "delta 4 joules/1000000000"})
+	expect(t, later, "energy", map[string]string{"package-0 energy": "delta 1 joules/1000000000",
+		"package-0/dram energy": "delta 4 joules/1000000000"})
 	expect(t, later, "thermal", map[string]string{
-		"thermal_zone0@acpitz temperature": "gauge 27.8 celsius/1000000000", "thermal_zone1@x86_pkg_temp temperature": "gauge 61 celsius/1000000000",
-		"cpu0 cpu_throttles": "delta 2 count/1000000000", "cpu0 cpu_throttled": "delta 1e+08 ns/1000000000",
+		"thermal_zone0@acpitz temperature":       "gauge 27.8 celsius/1000000000",
+		"thermal_zone1@x86_pkg_temp temperature": "gauge 61 celsius/1000000000",
+		"cpu0 cpu_throttles":                     "delta 2 count/1000000000", "cpu0 cpu_throttled": "delta 1e+08 ns/1000000000",
 		"cpu1 cpu_throttles": "delta 0 count/1000000000", "cpu1 cpu_throttled": "delta 0 ns/1000000000",
 		"package-0 cpu_throttles": "delta 0 count/1000000000", "package-0 cpu_throttled": "delta 2e+08 ns/1000000000",
 	})

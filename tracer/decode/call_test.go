@@ -66,13 +66,14 @@ func testDecoder(t testing.TB) (*Decoder, *recordingSink, func(label string) uin
 	table := &probetable.Table{}
 	table.Put(0, made.Probes, &tensor.Trust{})
 	sink := &recordingSink{}
-	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000, ProbesTook: ProbesTook{SinceMark: 30, UntilReturn: 40}}), sink, func(label string) uint32 {
-		i, ok := index[label]
-		if !ok {
-			t.Fatalf("no probe %q in the catalog", label)
+	return New(Config{Sink: sink, Probes: table, Classes: oneClass{0x7000}, OffsetNS: 1000, ProbesTook: ProbesTook{SinceMark: 30,
+			UntilReturn: 40}}), sink, func(label string) uint32 {
+			i, ok := index[label]
+			if !ok {
+				t.Fatalf("no probe %q in the catalog", label)
+			}
+			return i
 		}
-		return i
-	}
 }
 
 // encode writes a call record the way the kernel does.
@@ -213,7 +214,8 @@ func TestKernelLaunchIsNamedByItsHandle(t *testing.T) {
 	if s.Call.Name != "scale" {
 		t.Errorf("the launch is called %q", s.Call.Name)
 	}
-	if s.Detail == nil || s.Detail.Work == nil || *s.Detail.Work != [3]int64{100, 7, 1} || *s.Detail.Block != [3]int64{16, 7, 1} || *s.Detail.Grid != [3]int64{7, 1, 1} {
+	if s.Detail == nil || s.Detail.Work == nil || *s.Detail.Work != [3]int64{100, 7, 1} || *s.Detail.Block != [3]int64{16, 7, 1} ||
+		*s.Detail.Grid != [3]int64{7, 1, 1} {
 		t.Errorf("sizes: %+v", s.Detail)
 	}
 }

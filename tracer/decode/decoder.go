@@ -68,12 +68,14 @@ func New(c Config) *Decoder {
 	}
 	d.calls = &calls{
 		fused: newFused(made, c.Probes, d.samples, d.Modules),
-		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS, probesTook: c.ProbesTook,
-		host: newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
+		rows:  made, runtimes: runtimes, collectives: d.Collectives, clocks: clocks, probes: c.Probes, classes: c.Classes, offsetNS: c.OffsetNS,
+		probesTook: c.ProbesTook,
+		host:       newHostMemory(), shapes: newShapes(), forwards: newForwards(made, clocks.Nodes),
 	}
 	d.samples.called = d.calls.fused.prepare
 	stacks.Beside(made.Stacks, d.samples.beside)
-	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.last, d.samples.io, d.calls.forwards, runtimes, d.Collectives, made.Stacks, d.Modules}, c.Owners...)}
+	d.Departed = &Departed{owners: append([]Owner{&d.calls.host, d.samples.threads, d.samples.last, d.samples.io, d.calls.forwards, runtimes,
+		d.Collectives, made.Stacks, d.Modules}, c.Owners...)}
 	return d
 }
 
@@ -84,7 +86,8 @@ func (d *Decoder) Standing(nowNS int64, threads []stacks.Standing) {
 	var rows []event.StillThread
 	for i := range threads {
 		t := &threads[i]
-		row := event.StillThread{SeenNS: nowNS + offset, PID: int32(t.Start.Tgid), TID: int32(t.Start.Tid), StackID: d.Rows.Stacks.AddStanding(t), State: threadState(t.State)}
+		row := event.StillThread{SeenNS: nowNS + offset, PID: int32(t.Start.Tgid), TID: int32(t.Start.Tid), StackID: d.Rows.Stacks.AddStanding(t),
+			State: threadState(t.State)}
 		if t.SinceNS != 0 {
 			since := t.SinceNS + offset
 			row.SinceNS = &since

@@ -81,7 +81,8 @@ func (f *fused) tritonKernel(name string) tritonKernel {
 
 func newFused(r *rows.Rows, probes *probetable.Table, s *samples, modules *generated.Modules) fused {
 	return fused{
-		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{}, triton: map[string]tritonKernel{},
+		names: &r.Names, callers: r.Stacks, read: s.read, probes: probes, modules: modules, operators: map[string]bool{},
+		triton: map[string]tritonKernel{},
 	}
 }
 

@@ -87,7 +87,10 @@ func TestACallIsNamedWhileTheBatchGrows(t *testing.T) {
 		}
 		return nil
 	}
-	d.calls.fused.modules = generated.NewModules(generated.Files{Read: func(int, string, int64) ([]byte, error) { return []byte(generatedModule), nil }})
+	d.calls.fused.modules = generated.NewModules(generated.Files{Read: func(int, string, int64) ([]byte,
+		error) {
+		return []byte(generatedModule), nil
+	}})
 	s := span(index("cpp_fused"), 1)
 	s.Line = 1<<4 | 1
 	d.calls.record(encode(s, 0))
@@ -234,7 +237,8 @@ func TestAnOperatorAroundALaunchIsNoSecondCall(t *testing.T) {
 			inner, outer = outer, inner
 		}
 		if inner.ID != 42 || inner.ParentID != outer.ID || outer.ParentID != 7 || outer.Call.Layer != "op" || outer.Call.Category != "fused" {
-			t.Errorf("sliced %v: span %d (%+v) in %d, in span %d (%+v) in %d", sliced, inner.ID, *inner.Call, inner.ParentID, outer.ID, *outer.Call, outer.ParentID)
+			t.Errorf("sliced %v: span %d (%+v) in %d, in span %d (%+v) in %d", sliced, inner.ID, *inner.Call, inner.ParentID, outer.ID, *outer.Call,
+				outer.ParentID)
 		}
 		if inner.Weight != weight || outer.Weight != weight || outer.SliceID != inner.SliceID {
 			t.Errorf("sliced %v: weights %v and %v", sliced, inner.Weight, outer.Weight)

@@ -75,7 +75,8 @@ func TestOnlyStagesOfCompilationHaveRows(t *testing.T) {
 	for _, s := range sink.spans {
 		got = append(got, s.Call.Layer+" "+s.Call.Category+" "+s.Call.Name)
 	}
-	if want := []string{"scope compile dynamo_compile", "scope compile compile_inductor", "scope compile compile_triton"}; !slices.Equal(got, want) {
+	if want := []string{"scope compile dynamo_compile", "scope compile compile_inductor", "scope compile compile_triton"}; !slices.Equal(got,
+		want) {
 		t.Errorf("rows %q, want %q", got, want)
 	}
 }

@@ -28,7 +28,8 @@ func TestTheDecoderReadsNothingThatTheManagerWrites(t *testing.T) {
 	}()
 	for i := range uint64(1000) {
 		d.calls.record(encode(bpf.CallCallRecord{
-			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndReturn), Status: uint8(event.StatusOK), Spec: spec, SpanId: i, Tgid: 1, Tid: 1,
+			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndReturn), Status: uint8(event.StatusOK), Spec: spec, SpanId: i, Tgid: 1,
+			Tid:     1,
 			StartNs: i, EndNs: i + 1, Sequence: ^uint64(0),
 		}, 0, 0x7f0000, 4096))
 	}

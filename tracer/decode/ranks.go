@@ -57,7 +57,8 @@ func (r *ranks) learn(groups []event.Communicator) (news []event.Process) {
 		g := &groups[i]
 		row, wanted := r.rows[g.PID]
 		_, known := r.found[g.PID]
-		if !wanted || known || g.Rank == nil || g.Ranks == nil || *g.Ranks < 2 || *g.Rank < 0 || *g.Rank >= *g.Ranks || !ofAll(g, several[g.PID] == 1, row.WorldSize) {
+		if !wanted || known || g.Rank == nil || g.Ranks == nil || *g.Ranks < 2 || *g.Rank < 0 || *g.Rank >= *g.Ranks ||
+			!ofAll(g, several[g.PID] == 1, row.WorldSize) {
 			continue
 		}
 		p := place{*g.Rank, *g.Ranks}

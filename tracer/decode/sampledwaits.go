@@ -21,7 +21,8 @@ func (d *Decoder) SampledWaits(atNS int64, weight time.Duration, waiting []Sampl
 	for i := range waiting {
 		r := &waiting[i].TaskRegisters
 		row := event.Sample{
-			TSNS: atNS + s.offsetNS, PID: int32(r.Start.Tgid), TID: int32(r.Start.Tid), State: event.OffCPU, Cause: event.CauseFault, WeightNS: weight.Nanoseconds(),
+			TSNS: atNS + s.offsetNS, PID: int32(r.Start.Tgid), TID: int32(r.Start.Tid), State: event.OffCPU, Cause: event.CauseFault,
+			WeightNS: weight.Nanoseconds(),
 		}
 		switch {
 		case r.Ready != 0:

@@ -18,7 +18,8 @@ func matrix(rows, columns uint64) []uint64 {
 
 // encodeTensors is a record of the shapes that a thread's calls name by number.
 func encodeTensors(spec uint32, of bpf.CallCallRecord, number uint32, arguments ...[]uint64) []byte {
-	r := bpf.CallTensorsRecord{Kind: uint8(bpf.CallRecordKindRECORD_TENSORS), Arguments: uint8(len(arguments)), Spec: spec, Tid: of.Tid, Number: number}
+	r := bpf.CallTensorsRecord{Kind: uint8(bpf.CallRecordKindRECORD_TENSORS), Arguments: uint8(len(arguments)), Spec: spec, Tid: of.Tid,
+		Number: number}
 	for i, words := range arguments {
 		r.Outcome[i], r.At[i] = uint8(bpf.CallTensorOutcomeTENSOR_CHECKED), uint8(r.Words)
 		r.Words += uint16(copy(r.Word[r.Words:], words))
@@ -86,7 +87,8 @@ func TestShapesAreBelievedOnceTheirLayoutHasShown(t *testing.T) {
 	d, sink, index := testDecoder(t)
 	op := index("op")
 	probe := d.calls.probes.Find(op)
-	probe.Planned.Shapes, _ = tensor.Parse("aten::relu", "_ZN2at4_ops4relu4callERKNS_6TensorE", "Tensor", tensor.ABI{Machine: elf.MachineX86_64})
+	probe.Planned.Shapes, _ = tensor.Parse("aten::relu", "_ZN2at4_ops4relu4callERKNS_6TensorE", "Tensor",
+		tensor.ABI{Machine: elf.MachineX86_64})
 	first, second := span(op, 42), span(op, 43)
 	first.Shapes, second.Shapes = 1, 1
 	unchecked := encodeTensors(op, first, 1, matrix(2, 3)[:8])

@@ -22,7 +22,8 @@ func TestAnAllocationAndAFailedOneHaveTheStackOfTheirCall(t *testing.T) {
 		values := make([]uint64, len(probe.Function.Values), len(probe.Function.Values)+1)
 		values[0], values[1] = 0x7f0000, 4096
 		d.calls.record(encode(bpf.CallCallRecord{
-			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndReturn), Status: uint8(event.StatusOK), Spec: spec, SpanId: 1, Tgid: 1, Tid: 1,
+			Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndReturn), Status: uint8(event.StatusOK), Spec: spec, SpanId: 1, Tgid: 1,
+			Tid:     1,
 			StartNs: 1, EndNs: 2, Sequence: ^uint64(0),
 		}, status, append(values, 7)...))
 	}

@@ -119,6 +119,7 @@ func (a *Account) Shares() (p Parts) {
 	if a.time <= 0 {
 		return p
 	}
-	p.Waits, p.IO, p.Samples, p.Starts, p.Own = a.spent.Waits/a.time, a.spent.IO/a.time, a.spent.Samples/a.time, a.spent.Starts/a.time, a.spent.Own/a.time
+	p.Waits, p.IO, p.Samples, p.Starts, p.Own = a.spent.Waits/a.time, a.spent.IO/a.time, a.spent.Samples/a.time, a.spent.Starts/a.time,
+		a.spent.Own/a.time
 	return p
 }

@@ -62,7 +62,8 @@ var all = []Feature{
 	{Key: "attach_cookie", Name: "attach cookies", Since: "5.15", Required: true, Without: "one program cannot serve many probes"},
 	{Key: "raw_tracepoint", Name: "raw tracepoints", Since: "4.17", Required: true, Without: "fork, exec and exit go unseen"},
 	{Key: "bpf_loop", Name: "bpf_loop", Since: "5.17", Without: "every launch's stack is walked: none is memoised"},
-	{Key: "find_vma", Name: "bpf_find_vma", Since: "5.17", Without: "the first samples of a program have no native frames, until its mappings were read"},
+	{Key: "find_vma", Name: "bpf_find_vma", Since: "5.17", Without: "the first samples of a program have no native frames, until its " +
+		"mappings were read"},
 	{Key: "uprobe_multi", Name: "uprobe.multi links", Since: "6.6",
 		Without: "each site is a perf event of its own: it needs CAP_SYS_ADMIN, and is slow to remove: within a budget operators, " +
 			"autograd nodes and allocations are left out, and launches too where they would exceed it (--budget off records them)"},
@@ -145,7 +146,8 @@ func (f *Set) Check() error {
 		return fmt.Errorf("uprobes (CONFIG_UPROBE_EVENTS, or uprobe.multi links of Linux 6.6): %w", ErrUnsupported)
 	}
 	if !f.PreemptGuard && PrivateStacks() {
-		return fmt.Errorf("this kernel runs probe programs on per-CPU private stacks (6.13) but has no bpf_preempt_disable (6.10), and can panic: %w", ErrUnsupported)
+		return fmt.Errorf("this kernel runs probe programs on per-CPU private stacks (6.13) but has no bpf_preempt_disable (6.10), and "+
+			"can panic: %w", ErrUnsupported)
 	}
 	return nil
 }

@@ -16,7 +16,8 @@ const (
 // those of ours; and BPF asks for capabilities in the first user namespace.
 func CheckNamespaces() error {
 	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil && ns != initialPIDNamespace {
-		return refuse(ErrUnsupported, "ebpfprof runs in a pid namespace of its own, where /proc shows other pids than probes see: run it on the host, or in a container with the host's pid namespace (docker run --pid=host)")
+		return refuse(ErrUnsupported, "ebpfprof runs in a pid namespace of its own, where /proc shows other pids than probes see: run it on "+
+			"the host, or in a container with the host's pid namespace (docker run --pid=host)")
 	}
 	if ns, err := os.Readlink("/proc/self/ns/user"); err == nil && ns != initialUserNamespace {
 		return refuse(ErrNotPermitted, "ebpfprof runs in a user namespace, whose capabilities do not count for BPF: run it as root of the host")

@@ -46,8 +46,8 @@ func Debugger(pid int) int {
 }
 
 // DebuggerHarm is what may come of one.
-const DebuggerHarm = "a breakpoint that it sets where a probe is, and removes after the recording, leaves the probe's own behind, which kills the process " +
-	"with SIGTRAP, and a checkpoint that is made meanwhile may keep the breakpoints of probes: do neither during the recording"
+const DebuggerHarm = "a breakpoint that it sets where a probe is, and removes after the recording, leaves the probe's own behind, which " +
+	"kills the process with SIGTRAP, and a checkpoint that is made meanwhile may keep the breakpoints of probes: do neither during the recording"
 
 func statusOf(pid, tid int) string {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", pid, tid))

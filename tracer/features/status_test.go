@@ -15,7 +15,8 @@ func TestAFilterOfAnyThreadCounts(t *testing.T) {
 	if err != nil {
 		t.Skip("no python3 here")
 	}
-	for confine, want := range map[string]bool{"": false, "confine()": true, "threading.Thread(target=confine, daemon=True).start(); done.wait()": true} {
+	for confine, want := range map[string]bool{"": false, "confine()": true, "threading.Thread(target=confine, daemon=True).start(); " +
+		"done.wait()": true} {
 		c := exec.Command(python, "-c", `import ctypes, struct, sys, threading, time
 libc, done = ctypes.CDLL(None, use_errno=True), threading.Event()
 def confine():

@@ -59,7 +59,8 @@ func New(probe, exclude string) (f Filter, err error) {
 		return f, fmt.Errorf("--exclude: %w", err)
 	}
 	for _, glob := range f.Exclude[Group] {
-		if !matchesAny([]string{glob}, IOGroup) && !slices.ContainsFunc(catalog.Groups(), func(g spec.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
+		if !matchesAny([]string{glob}, IOGroup) && !slices.ContainsFunc(catalog.Groups(),
+			func(g spec.Group) bool { return matchesAny([]string{glob}, g.Name) }) {
 			return f, fmt.Errorf("--exclude: group %s %w: ebpfprof probes --groups lists them", glob, ErrNoMatch)
 		}
 	}

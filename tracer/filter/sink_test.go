@@ -40,7 +40,8 @@ func TestRowsOfOtherRanksAndDevicesAreLeftOutAndCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.Write(&event.Batch{Spans: []event.Span{{ID: 1, PID: 10}, {ID: 2, PID: 11}, {ID: 3, PID: 12}, {ID: 4, PID: 10, Detail: &event.Detail{DeviceID: &one}}, {ID: 5, PID: 10, Detail: &event.Detail{DeviceID: &zero}}}})
+	s.Write(&event.Batch{Spans: []event.Span{{ID: 1, PID: 10}, {ID: 2, PID: 11}, {ID: 3, PID: 12},
+		{ID: 4, PID: 10, Detail: &event.Detail{DeviceID: &one}}, {ID: 5, PID: 10, Detail: &event.Detail{DeviceID: &zero}}}})
 	s.Write(&event.Batch{Flows: []event.Flow{{FromSpanID: 1, ToSpanID: 2}, {FromSpanID: 4, ToSpanID: 5}, {FromSpanID: 1, ToSpanID: 5}}})
 	s.Write(&event.Batch{Samples: []event.Sample{{PID: 10}, {PID: 11}}})
 	s.Write(&event.Batch{Memory: []event.Memory{{PID: 11}, {PID: 10, DeviceID: &one}, {PID: 10}}})

@@ -29,7 +29,8 @@ const (
 // times as many, and of those of one user a half of that.
 func New(processBytes int, userOf func(pid int) uint32) *Accounts {
 	all := processesInAll * processBytes
-	return &Accounts{process: processBytes, user: all / userShare, all: all, userOf: userOf, users: map[uint32]int{}, byPID: map[int]*Account{}}
+	return &Accounts{process: processBytes, user: all / userShare, all: all, userOf: userOf, users: map[uint32]int{},
+		byPID: map[int]*Account{}}
 }
 
 // An Account is one process's.

@@ -99,31 +99,32 @@ func TestWhatIsKeptOfAModuleIsBounded(t *testing.T) {
 // The names are those of a transformer's kernels (PyTorch 2.15).
 func TestANameTellsTheOperators(t *testing.T) {
 	operators := map[string]bool{}
-	for _, name := range strings.Fields("_log_softmax _log_softmax_backward_data _unsafe_view add arange backward data embedding gelu gelu_backward " +
-		"layer_norm log native_layer_norm native_layer_norm_backward nll_loss_backward scalar_tensor softmax sum view") {
+	for _, name := range strings.Fields("_log_softmax _log_softmax_backward_data _unsafe_view add arange backward data embedding gelu " +
+		"gelu_backward layer_norm log native_layer_norm native_layer_norm_backward nll_loss_backward scalar_tensor softmax sum view") {
 		operators[name] = true
 	}
 	for kernel, want := range map[string]string{
-		"cpp_fused_add_embedding_native_layer_norm_0":                               "add embedding native_layer_norm",
-		"cpp_fused__unsafe_view_gelu_gelu_backward_sum_view_12":                     "_unsafe_view gelu gelu_backward sum view",
-		"cpp_fused__log_softmax__log_softmax_backward_data_add_3":                   "_log_softmax _log_softmax_backward_data add",
-		"cpp_fused__unsafe_view_add_native_layer_norm_native_layer_norm_backward_4": "_unsafe_view add native_layer_norm native_layer_norm_backward",
-		"cpp_fused_arange_nll_loss_backward_scalar_tensor_view_0":                   "arange nll_loss_backward scalar_tensor view",
-		"triton_poi_fused_add_gelu_3":                                               "add gelu",
-		"triton_per_fused__log_softmax_0":                                           "_log_softmax",
-		"triton_poi_fused_add_gelu":                                                 "", // of the job's own
-		"triton_fused_add_0":                                                        "",
-		"triton_my_own_fused_add_0":                                                 "",
-		"cpp_fused_log_softmax_0":                                                   "log softmax",
-		"cpp_fused_softmax_log_0":                                                   "", // not in their order
-		"cpp_fused_add_add_0":                                                       "", // twice
-		"cpp_fused_add_frobnicate_0":                                                "",
-		"cpp_fused_0":                                                               "",
-		"cpp_fused_add":                                                             "",
-		"cpp_fused_add_x":                                                           "",
-		"cpp_fused_":                                                                "",
-		"":                                                                          "",
-		"cpp_fused_" + strings.Repeat("add_", 1<<12) + "0":                          "",
+		"cpp_fused_add_embedding_native_layer_norm_0":             "add embedding native_layer_norm",
+		"cpp_fused__unsafe_view_gelu_gelu_backward_sum_view_12":   "_unsafe_view gelu gelu_backward sum view",
+		"cpp_fused__log_softmax__log_softmax_backward_data_add_3": "_log_softmax _log_softmax_backward_data add",
+		"cpp_fused__unsafe_view_add_native_layer_norm_native_layer_norm_backward_4": "_unsafe_view add native_layer_norm " +
+			"native_layer_norm_backward",
+		"cpp_fused_arange_nll_loss_backward_scalar_tensor_view_0": "arange nll_loss_backward scalar_tensor view",
+		"triton_poi_fused_add_gelu_3":                             "add gelu",
+		"triton_per_fused__log_softmax_0":                         "_log_softmax",
+		"triton_poi_fused_add_gelu":                               "", // of the job's own
+		"triton_fused_add_0":                                      "",
+		"triton_my_own_fused_add_0":                               "",
+		"cpp_fused_log_softmax_0":                                 "log softmax",
+		"cpp_fused_softmax_log_0":                                 "", // not in their order
+		"cpp_fused_add_add_0":                                     "", // twice
+		"cpp_fused_add_frobnicate_0":                              "",
+		"cpp_fused_0":                                             "",
+		"cpp_fused_add":                                           "",
+		"cpp_fused_add_x":                                         "",
+		"cpp_fused_":                                              "",
+		"":                                                        "",
+		"cpp_fused_" + strings.Repeat("add_", 1<<12) + "0": "",
 	} {
 		var want2 []string
 		for _, name := range strings.Fields(want) {

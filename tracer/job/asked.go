@@ -80,7 +80,8 @@ func (a *asked) Unfound() (said []string) {
 	for _, w := range a.missing {
 		switch asked := w.function.Asked; {
 		case w.taken:
-			said = append(said, fmt.Sprintf("%s in %s is in the catalog of probes already: its calls are recorded there, without arguments", asked.Symbol, w.in))
+			said = append(said, fmt.Sprintf("%s in %s is in the catalog of probes already: its calls are recorded there, without arguments",
+				asked.Symbol, w.in))
 		case asked.Symbol == "":
 			said = append(said, fmt.Sprintf("no file of the job has the USDT probe %s%s", asked.Note, nearestOf(w.near)))
 		case w.in != "":

@@ -85,7 +85,8 @@ func (b *backlog) AttachLater(one *planRest) error {
 	pause := time.Duration(0)
 	switch {
 	case one.err != nil:
-		b.job.warnOf("library", one.found.Library.Path, one.rest.Len(), "functions that had no turn when it was planned have no probes: %v", one.err)
+		b.job.warnOf("library", one.found.Library.Path, one.rest.Len(), "functions that had no turn when it was planned have no probes: %v",
+			one.err)
 		b.drop()
 	case held:
 		pause = restShare * one.later.Used

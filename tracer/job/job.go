@@ -270,5 +270,6 @@ func (j *Job) began(pid int) {
 
 // warnOf says something of a process.
 func (j *Job) warnOf(kind, source string, count int, format string, arguments ...any) {
-	j.config.Warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: kind, Source: source, Count: int64(count), Detail: fmt.Sprintf(format, arguments...)})
+	j.config.Warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: kind, Source: source, Count: int64(count), Detail: fmt.Sprintf(format,
+		arguments...)})
 }

@@ -99,7 +99,10 @@ func rescanAfter(n int) time.Duration {
 func (l *libraries) findNew(t *traced) (news bool, err error) {
 	// The small ones first: planning PyTorch's operators takes long, and the
 	// allocator need not wait for it.
-	bySize := slices.SortedStableFunc(slices.Values(t.maps.libraries), func(a, b *process.Library) int { return cmp.Compare(extent(a), extent(b)) })
+	bySize := slices.SortedStableFunc(slices.Values(t.maps.libraries), func(a, b *process.Library) int {
+		return cmp.Compare(extent(a),
+			extent(b))
+	})
 	for _, library := range bySize {
 		id := library.ID()
 		held := l.job.config.Probes.Files()[id] != nil || l.job.underway[id] != nil || t.plugins[id] != nil

@@ -176,7 +176,8 @@ func (l *lives) killed(t *traced, r *bpf.CallLifeRecord) {
 		}
 		name = append(name, byte(c))
 	}
-	l.job.warnOf("process", fmt.Sprint(t.process.PID), 1, "the kernel killed it, since there was no memory left when %q (pid %d) asked for some", name, r.ParentTgid)
+	l.job.warnOf("process", fmt.Sprint(t.process.PID), 1, "the kernel killed it, since there was no memory left when %q (pid %d) "+
+		"asked for some", name, r.ParentTgid)
 }
 
 // unmap takes a process off every file.

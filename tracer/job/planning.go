@@ -117,7 +117,8 @@ func (p *planner) planFile(t *traced, opened *plan.Source, library *process.Libr
 		opened.Close()
 		if !t.said.plans {
 			t.said.plans = true
-			p.job.warnOf("incomplete", "planning_budget", 1, "pid %d: finding the places for probes in its files took more than %s of a CPU: its further files, from %s on, have none",
+			p.job.warnOf("incomplete", "planning_budget", 1, "pid %d: finding the places for probes in its files took more than %s of a CPU: its "+
+				"further files, from %s on, have none",
 				t.process.PID, planBudget, library.Path)
 		}
 		return nil

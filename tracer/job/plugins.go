@@ -42,7 +42,8 @@ func (p *plugins) newPlugin(t *traced, opened *plan.Source, library *process.Lib
 	}
 	if len(t.plugins) >= maxUnbuilt {
 		opened.Close()
-		p.job.warnOf("incomplete", "plugin_quota", 1, "pid %d has %d PJRT plugins already that have not made their function table: nothing of %s is seen", t.process.PID, maxUnbuilt, library.Path)
+		p.job.warnOf("incomplete", "plugin_quota", 1, "pid %d has %d PJRT plugins already that have not made their function table: nothing "+
+			"of %s is seen", t.process.PID, maxUnbuilt, library.Path)
 		return nil
 	}
 	w := &unbuiltPlugin{source: opened, library: library}
@@ -148,7 +149,8 @@ func (p *plugins) warnPlugin(path string, table *pjrt.Table) {
 		}
 	}
 	if table.Newer > 0 {
-		p.job.warnOf("library", path, int(table.Newer), "the plugin speaks PJRT %d.%d and has functions that are newer than 0.%d: they are not seen", table.Major, table.Minor, pjrt.KnownMinor)
+		p.job.warnOf("library", path, int(table.Newer), "the plugin speaks PJRT %d.%d and has functions that are newer than 0.%d: they "+
+			"are not seen", table.Major, table.Minor, pjrt.KnownMinor)
 	}
 }
 

@@ -90,12 +90,15 @@ func (l *libraries) warnLeftOut(t *traced) {
 		}
 	}
 	if cut {
-		warn(&t.said.maps, "maps_cut", 1, "its list of mappings is longer than %d MiB: what lies beyond has no probes and no names", process.MaxMaps>>20)
+		warn(&t.said.maps, "maps_cut", 1, "its list of mappings is longer than %d MiB: what lies beyond has no probes and no names",
+			process.MaxMaps>>20)
 	}
 	if t.maps.rests.often {
-		warn(&t.said.busy, "maps_busy", 1, "it loads libraries so often that its mappings are read for no more than a %dth of a CPU: what it loads is found later", readShare)
+		warn(&t.said.busy, "maps_busy", 1, "it loads libraries so often that its mappings are read for no more than a %dth of a CPU: what it "+
+			"loads is found later", readShare)
 	}
 	if files > 0 {
-		warn(&t.said.files, "files_beyond_limit", files, "it maps more than %d files as code: those at higher addresses have no probes and no names", process.MaxLibraries)
+		warn(&t.said.files, "files_beyond_limit", files, "it maps more than %d files as code: those at higher addresses have no probes "+
+			"and no names", process.MaxLibraries)
 	}
 }

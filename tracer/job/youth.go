@@ -169,8 +169,10 @@ func (y *youth) writeShorts() {
 			return forget
 		}
 		rows = append(rows, event.ShortProcess{
-			TSNS: y.shorts.at.UnixNano(), EndNS: now.UnixNano(), ParentPID: int32(key.Parent), Command: unsignedString(key.Comm[:]), Executed: key.Execed != 0,
-			Count: int64(sum.Count - b.Count), Failed: int64(sum.Failed - b.Failed), WallNS: int64(sum.WallNs - b.WallNs), CPUNS: int64(sum.CpuNs - b.CpuNs),
+			TSNS: y.shorts.at.UnixNano(), EndNS: now.UnixNano(), ParentPID: int32(key.Parent), Command: unsignedString(key.Comm[:]),
+			Executed: key.Execed != 0,
+			Count:    int64(sum.Count - b.Count), Failed: int64(sum.Failed - b.Failed), WallNS: int64(sum.WallNs - b.WallNs),
+			CPUNS: int64(sum.CpuNs - b.CpuNs),
 		})
 		y.shorts.before[key] = sum
 		return false

@@ -156,7 +156,8 @@ func (s *Links) Join(more *Links) *Links {
 	if s == nil {
 		return more
 	}
-	return &Links{open: s.open, counts: s.counts, exit: append(s.exit, more.exit...), entry: append(s.entry, more.entry...), sites: s.sites + more.sites, beside: s.beside}
+	return &Links{open: s.open, counts: s.counts, exit: append(s.exit, more.exit...), entry: append(s.entry, more.entry...),
+		sites: s.sites + more.sites, beside: s.beside}
 }
 
 const (

@@ -20,8 +20,8 @@ type locks struct {
 // lookedAt is for how long a look is good: links are made by the handful.
 const lookedAt = 20 * time.Millisecond
 
-var errHeld = errors.New("a process keeps whoever reads its memory waiting, and would keep all forks of the machine waiting while probes go in: " +
-	"the warning read_late names it; end that process, and record again")
+var errHeld = errors.New("a process keeps whoever reads its memory waiting, and would keep all forks of the machine waiting while " +
+	"probes go in: the warning read_late names it; end that process, and record again")
 
 func (l *locks) check() error {
 	l.mu.Lock()

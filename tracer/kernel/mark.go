@@ -26,7 +26,8 @@ var marked = map[string]struct {
 	code   []byte
 	second uint64
 }{
-	"amd64": {[]byte{0x55, 0x5d, 0x55, 0x5d, 0xc3}, 2},                                           // push %rbp; pop %rbp; push %rbp; pop %rbp; ret
+	// push %rbp; pop %rbp; push %rbp; pop %rbp; ret
+	"amd64": {[]byte{0x55, 0x5d, 0x55, 0x5d, 0xc3}, 2},
 	"arm64": {[]byte{0x01, 0x00, 0x00, 0x14, 0x01, 0x00, 0x00, 0x14, 0xc0, 0x03, 0x5f, 0xd6}, 4}, // b .+4; b .+4; ret
 }
 

@@ -15,7 +15,10 @@ func TestWhatProbesAddToADurationIsMeasured(t *testing.T) {
 			t.Errorf("%s: %d ns between two readings: not plausible", what, ns)
 		}
 		for _, ring := range []string{"calls", "life"} {
-			if err := drain(k.call.Maps[ring], func(r []byte) { t.Errorf("%s: a record of %d bytes is left in %s", what, len(r), ring) }); err != nil {
+			if err := drain(k.call.Maps[ring], func(r []byte) {
+				t.Errorf("%s: a record of %d bytes is left in %s", what, len(r),
+					ring)
+			}); err != nil {
 				t.Error(err)
 			}
 		}

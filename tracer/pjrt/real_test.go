@@ -139,5 +139,6 @@ func TestTheRealCUDAPluginNamesItsFunctionsAsTheListDoes(t *testing.T) {
 		}
 		t.Errorf("%s is at %#x, which is %s", f.Name, f.Address, demangle.Short(symbol))
 	}
-	t.Logf("version %d.%d: %d functions, %d newer; %d of them take the argument that the list says, by the plugin's symbols", table.Major, table.Minor, len(table.Functions), table.Newer, checked)
+	t.Logf("version %d.%d: %d functions, %d newer; %d of them take the argument that the list says, by the plugin's symbols", table.Major,
+		table.Minor, len(table.Functions), table.Newer, checked)
 }

@@ -28,10 +28,14 @@ func TestOperandsAreReadAsCompilersWriteThem(t *testing.T) {
 		machine elf.Machine
 		want    []place
 	}{
-		{"-4@%edi 8@-16(%rbp) 8@(%rax) -8@$-5", elf.MachineX86_64, []place{at(14, 32, true), in(at(4, 64, false), -16), in(at(10, 64, false), 0), {constant: -5}}},
-		{"1@%dh 2@%r9w 1@%sil 1@%r10b 4@%r15d 8@%rsp", elf.MachineX86_64, []place{high, at(8, 16, false), at(13, 8, false), at(7, 8, false), at(0, 32, false), at(19, 64, false)}},
-		{"8f@%xmm0 8@(%rax,%rbx,8) 8@foo(%rip) 4@%edx", elf.MachineX86_64, []place{{unread: true}, {unread: true}, {unread: true}, at(12, 32, false)}},
-		{"-4@[sp, 16] 8@x30 4@w7 8@[x29, -8] -4@5 8@x31", elf.MachineARM64, []place{in(at(31, 32, true), 16), at(30, 64, false), at(7, 32, false), in(at(29, 64, false), -8), {constant: 5}, {unread: true}}},
+		{"-4@%edi 8@-16(%rbp) 8@(%rax) -8@$-5", elf.MachineX86_64, []place{at(14, 32, true), in(at(4, 64, false), -16), in(at(10, 64, false), 0),
+			{constant: -5}}},
+		{"1@%dh 2@%r9w 1@%sil 1@%r10b 4@%r15d 8@%rsp", elf.MachineX86_64, []place{high, at(8, 16, false), at(13, 8, false), at(7, 8, false),
+			at(0, 32, false), at(19, 64, false)}},
+		{"8f@%xmm0 8@(%rax,%rbx,8) 8@foo(%rip) 4@%edx", elf.MachineX86_64, []place{{unread: true}, {unread: true}, {unread: true},
+			at(12, 32, false)}},
+		{"-4@[sp, 16] 8@x30 4@w7 8@[x29, -8] -4@5 8@x31", elf.MachineARM64, []place{in(at(31, 32, true), 16), at(30, 64, false), at(7, 32, false),
+			in(at(29, 64, false), -8), {constant: 5}, {unread: true}}},
 		{"", elf.MachineX86_64, nil}, {"nonsense @ 9@", elf.MachineX86_64, []place{{unread: true}}},
 	} {
 		arguments, values := operands(test.text, test.machine, nil)

@@ -117,7 +117,8 @@ func Begin(e *elf.File, path string, groups []spec.Group, most time.Duration) *P
 			p.addCold(base, s)
 			continue
 		}
-		if !s.Indirect && !strings.Contains(s.Name, ".") && p.belongs(owners[s.Prefix].function) && matches(owners[s.Prefix].function, s.Name) && !seen[s.Address] {
+		if !s.Indirect && !strings.Contains(s.Name, ".") && p.belongs(owners[s.Prefix].function) && matches(owners[s.Prefix].function, s.Name) &&
+			!seen[s.Address] {
 			seen[s.Address] = true
 			matched = append(matched, s)
 		}

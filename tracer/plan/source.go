@@ -80,7 +80,8 @@ var ErrChanged = errors.New("the file was changed after its probes were planned"
 func (s *Source) Verify(probes []Probe, which []int) error {
 	for _, i := range which {
 		p := &probes[i]
-		if sum, ok := p.sum(s.codeAt); !ok || sum != p.code || slices.ContainsFunc(p.siteOffsets(), func(at uint64) bool { return s.InHeader(p.Address + at) }) {
+		if sum, ok := p.sum(s.codeAt); !ok || sum != p.code || slices.ContainsFunc(p.siteOffsets(),
+			func(at uint64) bool { return s.InHeader(p.Address + at) }) {
 			return fmt.Errorf("%s: %w", p.Symbol, ErrChanged)
 		}
 	}

@@ -97,7 +97,8 @@ func TestWhatHadNoTurnIsPlannedLater(t *testing.T) {
 	}
 	for i := range plan.Probes {
 		got, want := plan.Probes[i], whole.Probes[i]
-		if !reflect.DeepEqual(got.Entry, want.Entry) || !reflect.DeepEqual(got.Exits, want.Exits) || got.EntryErr != want.EntryErr || got.code != want.code {
+		if !reflect.DeepEqual(got.Entry, want.Entry) || !reflect.DeepEqual(got.Exits, want.Exits) || got.EntryErr != want.EntryErr ||
+			got.code != want.code {
 			t.Errorf("%s: planned later %+v, at once %+v", want.Symbol, got, want)
 		}
 	}

@@ -41,7 +41,8 @@ type File struct {
 func newFile(found *Found) *File {
 	pid := found.Process.PID
 	return &File{
-		id: found.Library.ID(), source: found.Source, plan: found.Plan, firstPID: int32(pid), mapped: map[int]*process.Library{pid: found.Library},
+		id: found.Library.ID(), source: found.Source, plan: found.Plan, firstPID: int32(pid),
+		mapped: map[int]*process.Library{pid: found.Library},
 		anchor: map[string]map[int]*kernel.Links{}, detail: map[int]*kernel.Links{},
 	}
 }

@@ -22,7 +22,8 @@ func (c counted) At(index uint32) budget.Probe {
 	own := c.s.at(index)
 	p := own.Planned
 	return budget.Probe{
-		Probe: weights.Probe{Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function, UnusedUntil: own.unusedUntil, FirstIn: own.firstIn},
+		Probe: weights.Probe{Index: index, Name: p.Call.Name, Group: p.Group.Name, Function: p.Function, UnusedUntil: own.unusedUntil,
+			FirstIn: own.firstIn},
 		Entry: p.Entry.Cost, Worst: p.CostliestSite(), Stack: p.TakesStack(), Line: p.TakesLine(),
 		Reads: p.ShapesPrice(), Launches: p.Group.Launches,
 	}

@@ -27,7 +27,8 @@ func (l *Late) add(made *plan.Plan, took time.Duration) {
 func (l *Late) Losses() []event.Warning {
 	return []event.Warning{{
 		Kind: "late", Source: "generated", Count: int64(l.files),
-		Detail: fmt.Sprintf("libraries that the job generated and loaded while it was recorded, with %d functions: calls from when a library was seen until its probes were in place, %d ms at the most, are not recorded",
+		Detail: fmt.Sprintf("libraries that the job generated and loaded while it was recorded, with %d functions: calls from when a library "+
+			"was seen until its probes were in place, %d ms at the most, are not recorded",
 			l.probes, (l.longest + time.Millisecond/2).Milliseconds()),
 	}}
 }

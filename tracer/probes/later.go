@@ -23,7 +23,8 @@ func (l *later) warnRest(made *plan.Plan) {
 	}
 	l.set.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "incomplete", Source: "planning_cut", Count: int64(made.Rest.Len()),
-		Detail: fmt.Sprintf("functions of %s without probes, since planning the others took %.1f s of a CPU: their places are looked for meanwhile, "+
+		Detail: fmt.Sprintf("functions of %s without probes, since planning the others took %.1f s of a CPU: their places are looked for "+
+			"meanwhile, "+
 			"and their calls until then are not recorded; a narrower --probe leaves less to plan", made.Path, made.Used.Seconds()),
 	})
 }
@@ -76,7 +77,8 @@ func (l *later) AddLater(found *Found, planned *plan.Plan) error {
 func (l *later) TellLater(found *Found, functions int) {
 	l.set.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "late", Source: found.Library.Path, Count: int64(functions),
-		Detail: fmt.Sprintf("functions that had no turn when the file was planned: calls in the first %.1f s after it was seen, until their probes were in place, are not recorded",
+		Detail: fmt.Sprintf("functions that had no turn when the file was planned: calls in the first %.1f s after it was seen, until their "+
+			"probes were in place, are not recorded",
 			time.Since(found.Plan.Begun).Seconds()),
 	})
 }

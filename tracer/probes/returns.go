@@ -49,7 +49,8 @@ func (r *returns) DropReturns(pid int, h *features.Hazard) error {
 	r.without = h
 	s.config.Warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "attach", Source: "return probes", Count: 1,
-		Detail: fmt.Sprintf("pid %d: %s (%s). The recording has none: the calls of accelerator runtimes end where the next one begins, without status or results, and allocations are not counted", pid, h.Harm, h.Source),
+		Detail: fmt.Sprintf("pid %d: %s (%s). The recording has none: the calls of accelerator runtimes end where the next one begins, without "+
+			"status or results, and allocations are not counted", pid, h.Harm, h.Source),
 	})
 	for _, f := range s.files {
 		for _, tier := range f.tiers() {

@@ -100,7 +100,8 @@ func (s Accounts) Distrusted() (warnings []event.Warning) {
 		if t := &f.trust; t.Refused() {
 			warnings = append(warnings, event.Warning{
 				Kind: "shapes", Source: f.plan.Path, Count: int64(t.Disagreed),
-				Detail: fmt.Sprintf("tensors whose sizes, strides, elements and storage do not agree, beside %d where they do: this build of PyTorch keeps them elsewhere than its version does, and no shapes of it were recorded from then on", t.Agreed),
+				Detail: fmt.Sprintf("tensors whose sizes, strides, elements and storage do not agree, beside %d where they do: this build of PyTorch "+
+					"keeps them elsewhere than its version does, and no shapes of it were recorded from then on", t.Agreed),
 			})
 		}
 	}

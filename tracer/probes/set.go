@@ -135,7 +135,8 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 		s.retireUnused() // the next may have more luck
 		found.Source.Close()
 		if !found.Again {
-			s.config.Warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: found.Library.Path, Count: int64(len(made.Probes)), Detail: err.Error()})
+			s.config.Warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "attach", Source: found.Library.Path, Count: int64(len(made.Probes)),
+				Detail: err.Error()})
 		}
 		return false, nil
 	}
@@ -166,7 +167,8 @@ func (s *Set) Add(found *Found) (room bool, err error) {
 	default:
 		s.config.Warn(event.Warning{
 			TSNS: made.Begun.UnixNano(), Kind: "late", Source: found.Library.Path, Count: int64(len(made.Probes)),
-			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in place, are not recorded", took.Milliseconds()),
+			Detail: fmt.Sprintf("the job loaded it while it was recorded: calls in the first %d ms after it was seen, until its probes were in "+
+				"place, are not recorded", took.Milliseconds()),
 		})
 	}
 	return true, nil
@@ -242,7 +244,8 @@ func (s *Set) warnUnknown(plan *plan.Plan) {
 		return
 	default:
 		w.Count = int64(len(unknown))
-		w.Detail = fmt.Sprintf("variants of functions that are newer than this tracer: calls of them are not seen: %s", strings.Join(unknown, ", "))
+		w.Detail = fmt.Sprintf("variants of functions that are newer than this tracer: calls of them are not seen: %s",
+			strings.Join(unknown, ", "))
 	}
 	s.config.Warn(w)
 }

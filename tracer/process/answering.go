@@ -32,7 +32,8 @@ const (
 )
 
 func init() {
-	reader.Serve(answerText, answerMemory, answerPiece, answerDigest, answerContent, answerEntries, answerNames, answerShares, answerFile, answerLocks)
+	reader.Serve(answerText, answerMemory, answerPiece, answerDigest, answerContent, answerEntries, answerNames, answerShares, answerFile,
+		answerLocks)
 }
 
 func readText(path string, limit int) ([]byte, bool, error) { return procfile.ReadLasting(path, limit) }

@@ -196,7 +196,8 @@ os.execv("/bin/cat", ["cat"])`)
 		t.Errorf("at a negative address %d bytes, %v", n, err)
 	}
 	io.WriteString(j.input.(io.Writer), "\n")
-	for deadline := time.Now().Add(time.Minute); procfile.Line(fmt.Sprintf("/proc/%d/comm", j.Process.Pid)) != "cat"; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); procfile.Line(fmt.Sprintf("/proc/%d/comm",
+		j.Process.Pid)) != "cat"; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("after a minute it is no other program")
 		}

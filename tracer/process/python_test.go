@@ -34,7 +34,8 @@ func TestVersionStringIsTheOneThatPyGetVersionUses(t *testing.T) {
 		{"the only one", "\x003.8.18\x00x\x003.8.18\x00", "3.8", 1, "3.8.18", "string"},
 		{"none", "nothing", "3.8", 1, "3.8", "name"},
 	} {
-		version, from := versionFromStrings(versionStrings([]byte(c.contents), 0x1000, c.minor), c.minor, func(a uint64) bool { return a == c.referred })
+		version, from := versionFromStrings(versionStrings([]byte(c.contents), 0x1000, c.minor), c.minor,
+			func(a uint64) bool { return a == c.referred })
 		if version != c.want || from != c.from {
 			t.Errorf("%s: %q from %q, want %q from %q", c.claim, version, from, c.want, c.from)
 		}
@@ -127,7 +128,8 @@ func TestLibtorchWithoutPythonTellsByItsName(t *testing.T) {
 func TestAVersionIsReadFromTheEndOfAConstant(t *testing.T) {
 	for text, want := range map[string]string{
 		"3.10.13": "3.10.13", "/opt/python/3.10.13": "3.10.13", "3.13.0rc2": "3.13.0rc2", "3.12.1+": "3.12.1+", "x3.9.0b1": "3.9.0b1",
-		"": "", "+": "", "3.10": "", "3.10.131": "", "4.10.13": "", "3.100.1": "", "3..1": "", "rc2": "", ".1.2": "", "3.1.x2": "", "1.2": "", "a1": "",
+		"": "", "+": "", "3.10": "", "3.10.131": "", "4.10.13": "", "3.100.1": "", "3..1": "", "rc2": "", ".1.2": "", "3.1.x2": "", "1.2": "",
+		"a1": "",
 	} {
 		got := ""
 		if at := versionAtEnd([]byte(text)); at >= 0 {

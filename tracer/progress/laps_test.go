@@ -47,6 +47,7 @@ func TestTheStepBeforeAPauseHasAllOfItsBackwardPass(t *testing.T) {
 		t.Errorf("the evaluation is %+v, want one from %d on: before that the step goes on", evaluation, pause)
 	}
 	if end == nil || end.From < last+msec || end.From > last+2*msec {
-		t.Errorf("behind the last step lies %+v, want it to begin after its optimizer, which takes as long as it did at first: %d", end, last+msec)
+		t.Errorf("behind the last step lies %+v, want it to begin after its optimizer, which takes as long as it did at first: %d", end,
+			last+msec)
 	}
 }

@@ -44,7 +44,8 @@ func TestTheStepClockKeepsWhatIsNeeded(t *testing.T) {
 	c.Saw(1, 2e9, 2e9+5)
 	c.Load(1, 2e9)
 	if p := c.processes[1]; p.known != 1e6 || p.steps[0].begin != 1e6 || p.loads[0] < 1e6 || p.loads[0] > 1e6+10 {
-		t.Errorf("the steps are known from %d on, the first of %d at %d, of %d loads at %d, want 1e6", p.known, len(p.steps), p.steps[0].begin, len(p.loads), p.loads[0])
+		t.Errorf("the steps are known from %d on, the first of %d at %d, of %d loads at %d, want 1e6", p.known, len(p.steps), p.steps[0].begin,
+			len(p.loads), p.loads[0])
 	}
 }
 

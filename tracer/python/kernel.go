@@ -91,7 +91,8 @@ func reachable(rt *cpython.Runtime) error {
 	}{
 		{o.StateInterpreter, 8, stateBytes, "interp"}, {o.StateFrames, 8, stateBytes, "current_frame"},
 		{o.StateThread, 8, stateBytes, "thread_id"}, {o.StateNative, 8, stateBytes, "native_thread_id"},
-		{o.StateCFrame, 8, stateBytes, "cframe"}, {o.CFrameCurrent, 8, fieldLimit, "current_frame"}, {o.CFramePrevious, 8, fieldLimit, "previous"},
+		{o.StateCFrame, 8, stateBytes, "cframe"}, {o.CFrameCurrent, 8, fieldLimit, "current_frame"}, {o.CFramePrevious, 8, fieldLimit,
+			"previous"},
 		{int(frameBytes(o)), 0, maxFrameBytes, "the frame"},
 		{o.CodeName, 8, cpython.CodeBytes, "co_name"}, {o.CodeLinetable, 8, cpython.CodeBytes, "co_linetable"},
 		{o.CodeLine, 4, cpython.CodeBytes, "co_firstlineno"}, {o.CodeFlags, 4, cpython.CodeBytes, "co_flags"},

@@ -59,7 +59,8 @@ func OpenWithin(budget *cpython.Budget, p *process.Process, libraries []*process
 	return open(budget, p, found.Library, version, libraries)
 }
 
-func open(budget *cpython.Budget, p *process.Process, library *process.Library, version cpython.Version, libraries []*process.Library) (*Interpreter, error) {
+func open(budget *cpython.Budget, p *process.Process, library *process.Library, version cpython.Version,
+	libraries []*process.Library) (*Interpreter, error) {
 	file, err := library.OpenELF()
 	if err != nil {
 		return nil, fmt.Errorf("opening the interpreter: %w", err)

@@ -66,7 +66,8 @@ func parseReplayed(t *testing.T, line string) replayed {
 	var outcome Outcome
 	head, segments, _ := strings.Cut(line, " /")
 	words := strings.Fields(head)
-	if _, err := fmt.Sscan(strings.Join(words[:7], " "), &r.failing, &r.reads, &outcome, &r.holdsGIL, &r.inGC, &r.cold, &r.entering); err != nil {
+	if _, err := fmt.Sscan(strings.Join(words[:7], " "), &r.failing, &r.reads, &outcome, &r.holdsGIL, &r.inGC, &r.cold,
+		&r.entering); err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
 	r.outcome = outcome.Name()

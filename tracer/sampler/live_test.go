@@ -60,7 +60,8 @@ func TestEveryCPUHasItsOwnWalkCache(t *testing.T) {
 // The programs of calls are used while those of samples are loaded: the calibration does.
 func TestTheProgramsOfCallsAreThereBeforeThoseOfSamples(t *testing.T) {
 	testkernel.Need(t)
-	for what, options := range map[string]Options{"samples": {Frequency: 99, OffCPU: time.Millisecond, IO: true}, "reads and writes": {IO: true}} {
+	for what, options := range map[string]Options{"samples": {Frequency: 99, OffCPU: time.Millisecond, IO: true},
+		"reads and writes": {IO: true}} {
 		called := 0
 		k, s, refused, err := LoadBoth(kernel.Sizes{Ring: 1 << 20}, options, features.Probe(), func(k *kernel.Programs) {
 			called++

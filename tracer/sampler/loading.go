@@ -30,7 +30,8 @@ func (o *Options) onlyIO() bool { return o.Frequency <= 0 && o.OffCPU <= 0 && !o
 // LoadBoth loads the programs of calls, and those of samples beside them; meanwhile is
 // called once the first are there, which are a fifth of the work. Why there are no samples
 // is refused: the recording does without.
-func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set, meanwhile func(*kernel.Programs)) (k *kernel.Programs, s *Sampler, refused, err error) {
+func LoadBoth(sizes kernel.Sizes, options Options, can *features.Set, meanwhile func(*kernel.Programs)) (k *kernel.Programs, s *Sampler,
+	refused, err error) {
 	symbols := make(chan struct{})
 	go func() {
 		findKernelText() // for samplerSpec, which comes after all that is done until then

@@ -128,7 +128,8 @@ func Spec(k *kernel.Programs, options Options) (*ebpf.CollectionSpec, error) {
 // Start begins to look: so many times a second at each CPU, and at waits.
 func (s *Sampler) Start(options Options) error {
 	if options.Frequency > 0 {
-		if err := s.onEachCPU("the sampling clock", clockProgram, unix.PERF_COUNT_SW_CPU_CLOCK, uint64(time.Second)/uint64(options.Frequency)); err != nil {
+		if err := s.onEachCPU("the sampling clock", clockProgram, unix.PERF_COUNT_SW_CPU_CLOCK,
+			uint64(time.Second)/uint64(options.Frequency)); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,8 @@ func TestKernelSymbolsHaveABeginningAndAnEnd(t *testing.T) {
 // The kernel prints each symbol when it is read, which takes the longest of all that
 // a start reads.
 func TestKernelSymbolsAreReadAsFarAsTheyAreWanted(t *testing.T) {
-	rest := strings.NewReader("ffffffff81000300 T first\nffffffff81000c20 T second\nffffffff81000f70 T third\n" + strings.Repeat("ffffffff81001000 t other\n", 1e5))
+	rest := strings.NewReader("ffffffff81000300 T first\nffffffff81000c20 T second\nffffffff81000f70 T third\n" +
+		strings.Repeat("ffffffff81001000 t other\n", 1e5))
 	whole := rest.Len()
 	if at := kernelSymbols(rest, "second", "first"); at[0] != (symbolPlace{0xffffffff81000c20, 0xffffffff81000f70}) ||
 		at[1] != (symbolPlace{0xffffffff81000300, 0xffffffff81000c20}) {

@@ -194,7 +194,8 @@ func readsOnlyAMD64(e *encoding) bool {
 	o := e.opcode
 	ext := e.reg & 7
 	if e.vex {
-		return e.kind == 1 && (o == 0x10 || o == 0x28 || o == 0x6f || o == 0xef || o == 0x57 || o == 0x58 || o == 0x59 || o == 0x2a || o == 0x2e || o == 0x2f)
+		return e.kind == 1 && (o == 0x10 || o == 0x28 || o == 0x6f || o == 0xef || o == 0x57 || o == 0x58 || o == 0x59 || o == 0x2a ||
+			o == 0x2e || o == 0x2f)
 	}
 	switch e.kind {
 	case 0:

@@ -16,7 +16,8 @@ func TestHeightsAreThoseThatTheCompilerDescribed(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("heights are inferred from x86-64's instructions, of this machine's libraries")
 	}
-	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/bin/python3.[0-9]*[0-9]", "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13.0"} {
+	for _, pattern := range []string{"/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",
+		"/usr/bin/python3.[0-9]*[0-9]", "/usr/lib/x86_64-linux-gnu/libtorch_python.so.1.13.0"} {
 		matches, _ := filepath.Glob(pattern)
 		for _, path := range matches {
 			t.Run(filepath.Base(path), func(t *testing.T) { compareHeights(t, path) })

@@ -36,7 +36,8 @@ func TestAReturnedValueIsReadOnceItIsWritten(t *testing.T) {
 		t.Errorf("written before the jump: %+v, %v, want the jump at 5", exits, err)
 	}
 	//	0: jmp 0x2000
-	tail := Function{Arch: AMD64, Address: 0x1000, Code: []byte{0xe9, 0xfb, 0x0f, 0, 0}, FunctionStart: func(at uint64) bool { return at == 0x2000 }}
+	tail := Function{Arch: AMD64, Address: 0x1000, Code: []byte{0xe9, 0xfb, 0x0f, 0, 0},
+		FunctionStart: func(at uint64) bool { return at == 0x2000 }}
 	if exits, err := PlanReturned(tail); err == nil {
 		t.Errorf("a function that another one returns for: %+v", exits)
 	}

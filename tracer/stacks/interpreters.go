@@ -136,7 +136,8 @@ func (i *interpreters) refuse(p *process.Process, err error) {
 	if !p.Alive() {
 		return
 	}
-	i.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "python", Source: fmt.Sprint(p.PID), Count: 1, Detail: "no Python frames: " + err.Error()})
+	i.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "python", Source: fmt.Sprint(p.PID), Count: 1, Detail: "no Python frames: " +
+		err.Error()})
 }
 
 func (i *interpreters) set(pid int, found *interpreter) {

@@ -19,7 +19,8 @@ func (zeros) ReadAt(b []byte, _ int64) (int, error) { clear(b); return len(b), n
 // misleading is an interpreter whose offsets lie beyond what is read of its code objects, as if
 // nobody had checked them.
 func misleading(memory io.ReaderAt) *interpreter {
-	rt := &cpython.Runtime{Version: cpython.Version{Major: 3, Minor: 13}, Offsets: cpython.Lookup(cpython.Version{Major: 3, Minor: 13}).Offsets}
+	rt := &cpython.Runtime{Version: cpython.Version{Major: 3, Minor: 13}, Offsets: cpython.Lookup(cpython.Version{Major: 3,
+		Minor: 13}).Offsets}
 	rt.Offsets.CodeQualname = 200
 	return &interpreter{python: &python.Interpreter{Runtime: rt, Resolver: cpython.NewResolver(rt, memory)}}
 }
@@ -46,7 +47,8 @@ func TestAPanicEndsThePythonStacksOfItsProcessAlone(t *testing.T) {
 	}
 	table.interpreters.warnBroken()
 	table.interpreters.warnBroken()
-	if len(warnings) != 1 || warnings[0].Source != "10" || warnings[0].Kind != "python" || !strings.Contains(warnings[0].Detail, "no Python frames") {
+	if len(warnings) != 1 || warnings[0].Source != "10" || warnings[0].Kind != "python" || !strings.Contains(warnings[0].Detail,
+		"no Python frames") {
 		t.Errorf("warnings: %+v", warnings)
 	}
 	table.interpreters.forget(10)

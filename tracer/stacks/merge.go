@@ -64,7 +64,8 @@ func (t *Table) frames(r *stackRecord, space *space) (frames []symbolize.Frame, 
 // operatorEntry begins the names of the functions that are an operator's entry.
 const operatorEntry = "at::_ops::"
 
-var unknownFrame = symbolize.NamedFrame{Frame: symbolize.Frame{Kind: symbolize.Native, Module: "[unknown]", Offset: -1}, Folded: "[unknown]"}
+var unknownFrame = symbolize.NamedFrame{Frame: symbolize.Frame{Kind: symbolize.Native, Module: "[unknown]", Offset: -1},
+	Folded: "[unknown]"}
 
 // nameNative names the native frames, and the operators that one is the entry of.
 func (n *naming) nameNative(r *stackRecord, space *space) {

@@ -26,7 +26,8 @@ type stackQuota struct {
 }
 
 func NewStackQuota(limit int) stackQuota {
-	return stackQuota{limit: limit, Seen: map[int64]struct{}{}, byProcess: map[uint32]int{}, byUser: map[uint32]int{}, refused: map[uint32]int{}}
+	return stackQuota{limit: limit, Seen: map[int64]struct{}{}, byProcess: map[uint32]int{}, byUser: map[uint32]int{},
+		refused: map[uint32]int{}}
 }
 
 // Admit reports whether a stack may have a row, and whether it is the first time

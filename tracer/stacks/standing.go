@@ -54,7 +54,8 @@ func (w *Walks) Standing(pid int, threads []bpf.TasksTaskRegisters) ([]Standing,
 				start.Pending = append(start.Pending, unwinding.PendingReturn{Stack: p.Stack, Address: p.Address})
 			}
 		}
-		s := Standing{TasksTaskRegisters: *t, native: rules.Walk(ownMachine(), &start, memory.read, mostStandingFrames), python: python.NoInterpreter()}
+		s := Standing{TasksTaskRegisters: *t, native: rules.Walk(ownMachine(), &start, memory.read, mostStandingFrames),
+			python: python.NoInterpreter()}
 		if walker != nil {
 			from := bpf.PythonWalkWalkStart(t.Start)
 			from.NsTid = from.Tid

@@ -157,7 +157,8 @@ type Totals struct {
 func NewTable(spaces *spaces, totals *Totals) *Table {
 	totals.Incomplete = map[string]uint64{}
 	return &Table{
-		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: cache.NewRecent[uint64, cachedStack](maxResolved), quota: NewStackQuota(MaxStacks),
+		spaces: spaces, kernel: sync.OnceValue(symbolize.NewKernelNames), raw: cache.NewRecent[uint64, cachedStack](maxResolved),
+		quota:        NewStackQuota(MaxStacks),
 		interpreters: newInterpreters(nil, func() {}, nil, func(event.Warning) {}), totals: totals,
 	}
 }
@@ -238,7 +239,8 @@ func (t *Table) Add(r *stackRecord) {
 	owner := ownerOf(r, space)
 	first, ok := t.quota.Admit(owner, id)
 	if first {
-		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status, Inferred: inferredFrames(r)})
+		t.rows = append(t.rows, event.Stack{ID: id, Frames: frames, Folded: symbolize.FoldLabels(t.naming.labels), Status: status,
+			Inferred: inferredFrames(r)})
 	}
 	t.raw.Put(r.Id, cachedStack{id, t.pythonFrames(r, owner, frames, id, ok), callerOf(r, frames), generation, status, !ok})
 }

@@ -136,9 +136,11 @@ func TestAStackSaysHowManyFramesNoTableLedTo(t *testing.T) {
 func BenchmarkAStackThatIsNew(b *testing.B) {
 	frames := make([]symbolize.Frame, 60)
 	for i := range frames {
-		frames[i] = symbolize.Frame{Kind: symbolize.Native, Function: "at::native::some_function_of_a_framework(at::Tensor const&)", Module: "libtorch_cpu.so", BuildID: "0123456789abcdef0123456789abcdef01234567", Offset: int64(i)}
+		frames[i] = symbolize.Frame{Kind: symbolize.Native, Function: "at::native::some_function_of_a_framework(at::Tensor const&)",
+			Module: "libtorch_cpu.so", BuildID: "0123456789abcdef0123456789abcdef01234567", Offset: int64(i)}
 		if i%4 == 0 {
-			frames[i] = symbolize.Frame{Kind: symbolize.Python, Function: "forward", File: "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", Line: int32(i), Offset: -1}
+			frames[i] = symbolize.Frame{Kind: symbolize.Python, Function: "forward",
+				File: "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", Line: int32(i), Offset: -1}
 		}
 	}
 	table := NewTable(nil, &Totals{})

@@ -69,7 +69,8 @@ func (w *Walks) Mapped(p *process.Process, libraries []*process.Library) {
 		update = func() error { return w.unwinder.AddProcess(p) }
 	}
 	if err := update(); err != nil && !errors.Is(err, process.ErrExited) && !errors.Is(err, process.ErrNotFound) {
-		w.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "unwind", Source: fmt.Sprint(p.PID), Count: 1, Detail: "no native frames: " + err.Error()})
+		w.warn(event.Warning{TSNS: time.Now().UnixNano(), Kind: "unwind", Source: fmt.Sprint(p.PID), Count: 1, Detail: "no native frames: " +
+			err.Error()})
 	}
 	w.spaces.mapped(p)
 	w.interpreters.mapped(p, libraries)

@@ -74,7 +74,8 @@ func (p *placing) optionalOf(inner string) class {
 	switch {
 	case strings.HasPrefix(inner, "c10::ArrayRef<") && p.old:
 		return pair
-	case strings.HasPrefix(inner, "c10::ArrayRef<"), strings.HasPrefix(inner, "std::basic_string_view<"), strings.HasPrefix(inner, "c10::basic_string_view<"):
+	case strings.HasPrefix(inner, "c10::ArrayRef<"), strings.HasPrefix(inner, "std::basic_string_view<"), strings.HasPrefix(inner,
+		"c10::basic_string_view<"):
 		return memory
 	}
 	return unknown

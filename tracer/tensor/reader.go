@@ -276,7 +276,8 @@ func (o *Operator) shapes(slots []slot) *Shapes {
 	for _, b := range columns {
 		b.WriteByte(']')
 	}
-	shape := &event.Shape{Dims: dims.String(), Types: types.String(), Strides: strides.String(), Bytes: bytes.String(), Devices: devices.String(), Source: Source}
+	shape := &event.Shape{Dims: dims.String(), Types: types.String(), Strides: strides.String(), Bytes: bytes.String(),
+		Devices: devices.String(), Source: Source}
 	within := *shape
 	if work, ok := flops.Of(o.Name, arguments); ok {
 		shape.FLOPs = &work.FLOPs

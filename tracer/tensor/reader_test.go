@@ -207,7 +207,8 @@ func FuzzRecord(f *testing.F) {
 
 func TestLayoutsAreByVersion(t *testing.T) {
 	for version, sizes := range map[string]uint8{
-		"1.13.0a0": 72, "1.13": 72, "2.0.1": 72, "2.2.2+cpu": 72, "2.3.0": 64, "2.9.1": 64, "2.10.0a0+git12": 64, "2.12.1+cu130": 64, "2.13.0": 56, "2.15.0+cu132": 56, "3.0": 56,
+		"1.13.0a0": 72, "1.13": 72, "2.0.1": 72, "2.2.2+cpu": 72, "2.3.0": 64, "2.9.1": 64, "2.10.0a0+git12": 64, "2.12.1+cu130": 64,
+		"2.13.0": 56, "2.15.0+cu132": 56, "3.0": 56,
 	} {
 		if l, ok := LayoutOf(version); !ok || l.Sizes != sizes {
 			t.Errorf("%s: %+v, %v", version, l, ok)
@@ -241,7 +242,8 @@ func TestListsHaveTheirBytesAndDevice(t *testing.T) {
 		if !ok {
 			t.Fatal("not read")
 		}
-		if shape := s.Detail.Shape; shape.Bytes != strings.TrimSpace(want) || shape.Devices != `["cuda:2", ""]` || shape.Types != `["TensorList", "Scalar"]` {
+		if shape := s.Detail.Shape; shape.Bytes != strings.TrimSpace(want) || shape.Devices != `["cuda:2", ""]` ||
+			shape.Types != `["TensorList", "Scalar"]` {
 			t.Errorf("%+v, want %s", shape, want)
 		}
 	}

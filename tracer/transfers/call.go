@@ -30,7 +30,8 @@ func (t *Table) Call(r *bpf.SampleIoCallRecord, name string) event.Span {
 	}
 	row := event.Span{
 		ID: int64(r.SpanId), ParentID: int64(r.ParentId), StartNS: int64(r.StartNs) + t.offsetNS, DurationNS: int64(r.EndNs - r.StartNs),
-		PID: int32(r.Tgid), TID: int32(r.Tid), Call: call, End: event.EndReturn, Status: event.StatusOK, Weight: 1, SequenceNumber: -1, Detail: detail,
+		PID: int32(r.Tgid), TID: int32(r.Tid), Call: call, End: event.EndReturn, Status: event.StatusOK, Weight: 1, SequenceNumber: -1,
+		Detail: detail,
 	}
 	if code := -r.Result; code > 0 && code <= maxErrno {
 		row.Status, detail.ErrorCode = event.StatusError, &code

@@ -244,7 +244,8 @@ func (b *budget) giveUp(t *Table, r *bpf.SampleIoRecord) {
 	t.giveUp()
 	t.warn(event.Warning{
 		TSNS: time.Now().UnixNano(), Kind: "slice", Source: "io", Count: 1,
-		Detail: fmt.Sprintf("thread %d of process %d makes so many reads and writes that even passing them by takes more of its time than the budget has room for: "+
+		Detail: fmt.Sprintf("thread %d of process %d makes so many reads and writes that even passing them by takes more of its time than the "+
+			"budget has room for: "+
 			"from here on none are measured, of any process; a larger --budget may have room, --budget off measures all", r.Tid, r.Tgid),
 	})
 }
@@ -252,7 +253,9 @@ func (b *budget) giveUp(t *Table, r *bpf.SampleIoRecord) {
 // Losses says what was not measured.
 func (t *Table) Losses() []event.Warning {
 	return []event.Warning{
-		{Kind: "slice", Source: "io_budget", Count: int64(t.budget.passed), Detail: "reads and writes that were passed by, for measuring them took more than the budget has room for: they are not in io"},
-		{Kind: "incomplete", Source: "io_mount", Count: int64(t.mounts.unknown), Detail: "mounts whose directory is not known: those of a process had ended, or there were too many"},
+		{Kind: "slice", Source: "io_budget", Count: int64(t.budget.passed), Detail: "reads and writes that were passed by, for measuring them " +
+			"took more than the budget has room for: they are not in io"},
+		{Kind: "incomplete", Source: "io_mount", Count: int64(t.mounts.unknown), Detail: "mounts whose directory is not known: those of a " +
+			"process had ended, or there were too many"},
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 // record is one of a thread's sums: of reads from a file of ext4.
 func record(change func(*bpf.SampleIoRecord)) *bpf.SampleIoRecord {
-	r := &bpf.SampleIoRecord{Tgid: 7, Tid: 8, BornNs: 100, FirstNs: 1000, LastNs: 2000, Class: bpf.SampleIoClass{Mount: 3, Device: 8<<20 | 1, Type: 8, Operation: 1}}
+	r := &bpf.SampleIoRecord{Tgid: 7, Tid: 8, BornNs: 100, FirstNs: 1000, LastNs: 2000, Class: bpf.SampleIoClass{Mount: 3, Device: 8<<20 | 1,
+		Type: 8, Operation: 1}}
 	copy(r.Class.System[:], []int8{'e', 'x', 't', '4'})
 	change(r)
 	return r
@@ -61,7 +62,8 @@ func TestRowsAreWhatSumsHaveGrownBy(t *testing.T) {
 func TestARowSaysWhatWasRead(t *testing.T) {
 	table, _ := testTable("3 1 8:1 / /data\\040sets rw - fuse.lustre source rw\n")
 	row, ok := table.Sums(record(func(r *bpf.SampleIoRecord) { r.Sums = sumsOf(2, 100, 10) }))
-	if !ok || row.Operation != "read" || row.Kind != "file" || row.FileSystem != "fuse.lustre" || row.Mount != "/data sets" || row.Device != "8:1" ||
+	if !ok || row.Operation != "read" || row.Kind != "file" || row.FileSystem != "fuse.lustre" || row.Mount != "/data sets" ||
+		row.Device != "8:1" ||
 		row.TSNS != 11_000 || row.EndNS != 12_000 || *row.WaitedNS != 0 {
 		t.Errorf("%+v", row)
 	}
@@ -144,7 +146,8 @@ func TestMeasuringIsGivenUpOnce(t *testing.T) {
 
 func TestALongCallIsASpan(t *testing.T) {
 	table, _ := testTable("")
-	r := &bpf.SampleIoCallRecord{Tgid: 7, Tid: 8, SpanId: 5, ParentId: 4, StartNs: 100, EndNs: 400, WaitedNs: 200, Result: 64, Class: record(func(*bpf.SampleIoRecord) {}).Class}
+	r := &bpf.SampleIoCallRecord{Tgid: 7, Tid: 8, SpanId: 5, ParentId: 4, StartNs: 100, EndNs: 400, WaitedNs: 200, Result: 64,
+		Class: record(func(*bpf.SampleIoRecord) {}).Class}
 	if s := table.Call(r, "pread64"); s.Call.Name != "pread64" || s.Call.Layer != "io" || s.Call.Category != "file" || s.DurationNS != 300 ||
 		*s.Detail.Bytes != 64 || *s.Detail.WaitedNS != 200 || s.Detail.FileSystem != "ext4" || s.Status != event.StatusOK || s.StartNS != 10_100 {
 		t.Errorf("%+v %+v", s, s.Detail)
@@ -186,7 +189,8 @@ func TestPathsAreThoseOfThePlace(t *testing.T) {
 		table, _ := testTable(c.mountinfo)
 		table.Path(c.path)
 		row, _ := table.Sums(record(func(r *bpf.SampleIoRecord) { r.Slot, r.Generation, r.Sums = 2, 5, sumsOf(1, 1, 1) }))
-		call := table.Call(&bpf.SampleIoCallRecord{Tgid: 7, Tid: 8, BornNs: 100, Slot: 2, Generation: 5, Class: record(func(*bpf.SampleIoRecord) {}).Class}, "read")
+		call := table.Call(&bpf.SampleIoCallRecord{Tgid: 7, Tid: 8, BornNs: 100, Slot: 2, Generation: 5,
+			Class: record(func(*bpf.SampleIoRecord) {}).Class}, "read")
 		if row.Path != c.want || call.Detail.Path != c.want {
 			t.Errorf("%s: %q, of a long call %q, want %q", name, row.Path, call.Detail.Path, c.want)
 		}

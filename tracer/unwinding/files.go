@@ -133,7 +133,8 @@ func (x *files) findELF(path string, e *elf.File, by *share) *file {
 // longest; of one share's user only, unless that is nil.
 func (x *files) unused(of *share) (unused []*file) {
 	for _, f := range x.byOrigin {
-		if len(f.mappers) == 0 && !x.reading[f] && (f.state == Ready || f.state == Absent) && (of == nil || f.of != nil && (f.of == of || f.of.user == of.user && of.user != nil)) {
+		if len(f.mappers) == 0 && !x.reading[f] && (f.state == Ready || f.state == Absent) && (of == nil || f.of != nil &&
+			(f.of == of || f.of.user == of.user && of.user != nil)) {
 			unused = append(unused, f)
 		}
 	}

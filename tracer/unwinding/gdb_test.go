@@ -105,7 +105,8 @@ func compareWithGDB(t *testing.T, library string, job []string) {
 			}
 		}
 	})
-	t.Logf("%d of %d stacks are those of gdb; %d pass through %s; in %d more gdb has frames where nothing is mapped", identical, compared, through, library, lost)
+	t.Logf("%d of %d stacks are those of gdb; %d pass through %s; in %d more gdb has frames where nothing is mapped", identical, compared,
+		through, library, lost)
 	if through == 0 {
 		t.Fatalf("no stack passes through %s", library)
 	}
@@ -223,7 +224,8 @@ func stopped(t *testing.T, pid, stops int, compare func([]gdbStack)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gdb := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load no", "-p", strconv.Itoa(pid), "-x", script)
+	gdb := exec.Command("gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off", "-iex", "set auto-load no", "-p", strconv.Itoa(pid),
+		"-x", script)
 	gdb.Env = append(os.Environ(), "EBPFPROF_STOPS_SOCKET="+socket, "EBPFPROF_STOPS="+strconv.Itoa(stops))
 	var said lockedBuffer
 	gdb.Stdout, gdb.Stderr = &said, &said

@@ -74,7 +74,8 @@ func (g *generated) at(m mapping) (uint64, bool) {
 // understand looks at what lies in the regions now. Pieces that have not changed
 // are not looked at again. changed says whether any has. room is how many bytes may be kept
 // of the process.
-func (g *generated) understand(pid int, regions []region, room int) (next *generated, inferred []unwind.InferredRule, changed bool, err error) {
+func (g *generated) understand(pid int, regions []region, room int) (next *generated, inferred []unwind.InferredRule, changed bool,
+	err error) {
 	code, err := openCode(pid)
 	if err != nil {
 		return nil, nil, false, err

@@ -380,7 +380,8 @@ func TestCodeGeneratedLaterIsUnderstoodSoon(t *testing.T) {
 		if outcome != "native_end" && i >= 10 {
 			t.Errorf("call %d, a second after the code was made: %s after %v", i, outcome, names)
 		}
-		if want := strings.Fields("frames_leaf plain_inner plain_outer from_late main _start"); outcome == "native_end" && !slices.Equal(names, want) {
+		if want := strings.Fields("frames_leaf plain_inner plain_outer from_late main _start"); outcome == "native_end" &&
+			!slices.Equal(names, want) {
 			t.Errorf("call %d: walked %v, want %v", i, names, want)
 		}
 	}

@@ -77,7 +77,8 @@ func (t *processTable) add(u *Unwinder, c process.Code) {
 			m.file, m.address = f.number, address
 		}
 	}
-	if n := len(t.mappings); m.file == anonymous && n > 0 && t.mappings[n-1].file == anonymous && t.mappings[n-1].end == m.start && t.mappings[n-1].generated == m.generated {
+	if n := len(t.mappings); m.file == anonymous && n > 0 && t.mappings[n-1].file == anonymous && t.mappings[n-1].end == m.start &&
+		t.mappings[n-1].generated == m.generated {
 		t.mappings[n-1].end = m.end
 		return
 	}

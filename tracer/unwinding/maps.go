@@ -110,8 +110,9 @@ func Fit(spec *ebpf.CollectionSpec, dynamicHash bool) {
 // byName are the fields of the maps, by the names in C.
 func (m *Maps) byName() map[string]**ebpf.Map {
 	return map[string]**ebpf.Map{
-		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, foundName: &m.found, wantedName: &m.wanted, outcomesName: &m.outcomes,
-		inodesName: &m.inodes, vmasName: &m.vmas,
+		rulesName: &m.rules, filesName: &m.files, shardsName: &m.shards, processesName: &m.processes, foundName: &m.found, wantedName: &m.wanted,
+		outcomesName: &m.outcomes,
+		inodesName:   &m.inodes, vmasName: &m.vmas,
 	}
 }
 
@@ -147,19 +148,26 @@ var Outcomes = []struct {
 	Detail   string
 }{
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_END), "native_end", true, "down to the thread's outermost frame"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_MAX_FRAMES), "native_max_frames", false, "more frames than are kept (--max-frames): the outermost are missing"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_MAX_FRAMES), "native_max_frames", false, "more frames than are kept (--max-frames): the " +
+		"outermost are missing"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_PROCESS), "native_no_process", false, "the process's mappings were not loaded yet"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_MAPPING), "native_no_mapping", false, "an address where no code is mapped, or is since a moment ago"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_TABLE), "native_no_table", false, "a file whose unwind table is not ready, or that has none, and no frame pointers"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_MAPPING), "native_no_mapping", false, "an address where no code is mapped, or is since " +
+		"a moment ago"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_TABLE), "native_no_table", false, "a file whose unwind table is not ready, or that has " +
+		"none, and no frame pointers"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NO_ROW), "native_no_row", false, "code that its file describes no frames of"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_ANONYMOUS_CODE), "native_anonymous_code", false, "generated code that was not understood, without frame pointers"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_ANONYMOUS_CODE), "native_anonymous_code", false, "generated code that was not understood, " +
+		"without frame pointers"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_BAD_READ), "native_bad_read", false, "stack memory that could not be read"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_LOOP), "native_loop", false, "frames that do not rise on the stack"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_EXPRESSION), "native_expression", false, "a frame that only an interpreter of DWARF expressions could leave"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_EXPRESSION), "native_expression", false, "a frame that only an interpreter of DWARF " +
+		"expressions could leave"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_REGISTER), "native_register", false, "a frame found through a register whose value was lost"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_RETURN_PROBE), "native_return_probe", false, "a pending return probe whose address was not found"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_RETURN_PROBE), "native_return_probe", false,
+		"a pending return probe whose address was not found"},
 	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_COMPAT), "native_compat", false, "32-bit code"},
-	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NOT_A_CALL), "native_not_a_call", false, "code without a description whose instructions misled: what they gave as return address follows no call"},
+	{Outcome(bpf.NativeWalkNativeOutcomeNATIVE_NOT_A_CALL), "native_not_a_call", false, "code without a description whose instructions " +
+		"misled: what they gave as return address follows no call"},
 }
 
 // String is the outcome's name.

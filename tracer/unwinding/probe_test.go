@@ -25,7 +25,8 @@ func TestAThreadThatAReturnProbeHasCaughtIsWithItsCaller(t *testing.T) {
 	const rax, rcx, r11 = 0xa, 0xc, 0xb
 	caller := []uint64{0, probePage, 0, code(3), 0} // of code(1): its slot, then what it returns to
 	outer := func(sp uint64) []uint64 { return []uint64{sp + 8, code(2)} }
-	for offset, pushes := range map[uint64][]uint64{0: {}, 1: {rax}, 2: {rcx, rax}, 4: {r11, rcx, rax}, 11: {r11, rcx, rax}, 13: {r11, rcx, rax}} {
+	for offset, pushes := range map[uint64][]uint64{0: {}, 1: {rax}, 2: {rcx, rax}, 4: {r11, rcx, rax}, 11: {r11, rcx, rax},
+		13: {r11, rcx, rax}} {
 		sp := uint64(stackStart) + 8*uint64(len(pushes)) // behind the return
 		pending := append([]uint64{sp - 8, code(1)}, outer(sp)...)
 		stack := run(offset, pending, append(pushes, caller...)...)

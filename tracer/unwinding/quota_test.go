@@ -29,7 +29,8 @@ func (u *Unwinder) add(name string, by *share, leaves, firstRule, rules int) (*f
 		return nil, err
 	}
 	f := &file{path: name, number: number, mappers: map[int]bool{1: true}, of: by}
-	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Leaves: make([]byte, leaves*unwind.LeafBytes), Rules: []unwind.Rule{{}}}
+	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Leaves: make([]byte, leaves*unwind.LeafBytes),
+		Rules: []unwind.Rule{{}}}
 	for i := range rules {
 		table.Rules = append(table.Rules, unwind.Rule{Kind: unwind.Offset, CFA: int32(firstRule + i)})
 	}

@@ -104,13 +104,15 @@ func (r *room) publish(f *file, t *unwind.Table, digest unwind.Digest) error {
 	}
 	table.users++
 	f.image = table
-	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(table.first), Pages: uint32(t.Pages), PageBits: t.PageBits, Sequences: uint32(t.SequenceLeaf())}
+	entry := &bpf.NativeWalkUnwindFile{Base: t.Base, Leaf: uint32(table.first), Pages: uint32(t.Pages), PageBits: t.PageBits,
+		Sequences: uint32(t.SequenceLeaf())}
 	if r.generation < math.MaxUint16 {
 		r.generation++
 		entry.Generation = r.generation
 	}
 	// The state last: an entry is not written in one piece.
-	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE), uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
+	for _, entry.State = range []uint8{uint8(bpf.NativeWalkUnwindStateFILE_NO_TABLE),
+		uint8(max(f.ready, bpf.NativeWalkUnwindStateFILE_READY))} {
 		if err := r.tables.putFile(f.number, entry); err != nil {
 			r.release(f)
 			return fmt.Errorf("writing the unwind table's place: %w", err)

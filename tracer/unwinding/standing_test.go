@@ -60,14 +60,16 @@ func (w *walker) compare(start bpf.PythonWalkWalkStart, of *nativeStack) {
 	if w.outside == nil || w.memory.stepped != 0 { // a thread that is single-stepped does not stand still
 		return
 	}
-	got := RulesOf(w.outside, 1).Walk(w.machine, &Start{PythonWalkWalkStart: start, Pending: w.memory.pending, ProbePage: w.memory.page}, w.memory.read, 128)
+	got := RulesOf(w.outside, 1).Walk(w.machine, &Start{PythonWalkWalkStart: start, Pending: w.memory.pending, ProbePage: w.memory.page},
+		w.memory.read, 128)
 	if got.Outcome != Outcome(of.Outcome) || len(got.Frames) != int(of.Count) {
 		w.t.Errorf("from outside %s after %d frames, in the kernel %s after %d", got.Outcome, len(got.Frames), Outcome(of.Outcome), of.Count)
 		return
 	}
 	for i, f := range got.Frames {
 		if k := &of.Frame[i]; f.Pc != k.PC || f.Cfa != k.CFA || f.Flags != k.Flags {
-			w.t.Errorf("frame %d from outside %#x, CFA %#x, flags %d; in the kernel %#x, CFA %#x, flags %d", i, f.Pc, f.Cfa, f.Flags, k.PC, k.CFA, k.Flags)
+			w.t.Errorf("frame %d from outside %#x, CFA %#x, flags %d; in the kernel %#x, CFA %#x, flags %d", i, f.Pc, f.Cfa, f.Flags, k.PC, k.CFA,
+				k.Flags)
 		}
 	}
 }

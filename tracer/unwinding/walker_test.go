@@ -175,7 +175,8 @@ func (s *tape) publish(machine string, rules ...unwind.Rule) {
 		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4:], uint16((i+1)<<8>>shift)) // 256 before the page is 0
 		binary.LittleEndian.PutUint16(leaf[unwind.LeafBytes+i*4+2:], uint16((i+1)%(len(rules)+1))|1<<15)
 	}
-	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}}, rules...), Leaves: leaf}
+	table := &unwind.Table{Machine: of, Base: 0x10000, PageBits: 15, Pages: 1, Rows: len(rules) + 1, Rules: append([]unwind.Rule{{}},
+		rules...), Leaves: leaf}
 	if err := s.unwinder.room.publish(s.file, table, unwind.Digest{}); err != nil {
 		s.t.Fatal(err)
 	}
@@ -434,7 +435,8 @@ func TestTablesThatNobodyMapsMakeRoom(t *testing.T) {
 	w := newWalker(t, "x86")
 	u := newUnwinder(w, Options{MemoryBytes: 1}) // one shard
 	t.Cleanup(u.Close)
-	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}}, Leaves: make([]byte, 200*unwind.LeafBytes)}
+	table := &unwind.Table{Machine: elf.MachineX86_64, PageBits: 8, Pages: 1, Rules: []unwind.Rule{{}},
+		Leaves: make([]byte, 200*unwind.LeafBytes)}
 	add := func(name string, mapped bool) (*file, error) {
 		number, err := u.room.newNumber(nil)
 		if err != nil {

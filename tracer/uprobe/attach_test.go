@@ -148,7 +148,8 @@ func BenchmarkSites(b *testing.B) {
 		name string
 		How
 		atOnce int
-	}{{"perf events", How{PID: pid}, 1}, {"perf events, 32 closed at once", How{PID: pid}, 32}, {"uprobe.multi", How{PID: pid, Multi: true}, 1}} {
+	}{{"perf events", How{PID: pid}, 1}, {"perf events, 32 closed at once", How{PID: pid}, 32},
+		{"uprobe.multi", How{PID: pid, Multi: true}, 1}} {
 		b.Run(way.name, func(b *testing.B) {
 			if way.Multi && HaveMulti() != nil {
 				b.Skip("this kernel has no uprobe.multi")

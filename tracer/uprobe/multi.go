@@ -45,7 +45,8 @@ func attachAll(path string, program *ebpf.Program, sites Sites, how How) (link.L
 		pinned.Pin(p)
 		return uint64(uintptr(p))
 	}
-	what.path, what.offsets, what.cookies = address(unsafe.Pointer(&name[0])), address(unsafe.Pointer(&sites.Offsets[0])), address(unsafe.Pointer(&sites.Cookies[0]))
+	what.path, what.offsets, what.cookies = address(unsafe.Pointer(&name[0])), address(unsafe.Pointer(&sites.Offsets[0])),
+		address(unsafe.Pointer(&sites.Cookies[0]))
 	counters := sites.counters()
 	if counters != nil {
 		what.refCtrOffsets = address(unsafe.Pointer(&counters[0]))

@@ -25,7 +25,8 @@ func TestLinksAreTakenOutOneAfterTheOther(t *testing.T) {
 		t.Fatalf("libc has only %d functions", 2*half)
 	}
 	var links []shelteredLink
-	for _, s := range []Sites{{Offsets: sites.Offsets[:half], Cookies: sites.Cookies[:half]}, {Offsets: sites.Offsets[half:], Cookies: sites.Cookies[half:]}} {
+	for _, s := range []Sites{{Offsets: sites.Offsets[:half], Cookies: sites.Cookies[:half]}, {Offsets: sites.Offsets[half:],
+		Cookies: sites.Cookies[half:]}} {
 		more, err := Attach(file, p, s, how)
 		if err != nil {
 			t.Fatal(err)

@@ -82,7 +82,8 @@ func TestGroupSaysRankSizeAndNameInEitherLayout(t *testing.T) {
 }
 
 func TestRanksOfOneGroupShareItsIdentityAndOthersDoNot(t *testing.T) {
-	m := memories{1: {at: backend(at, 1, 0, 2, "3")}, 2: {at: backend(at, 1, 1, 2, "3")}, 3: {at: backend(at, 1, 0, 2, "4")}, 4: {at: backend(at, 1, 0, 2, "3")}}
+	m := memories{1: {at: backend(at, 1, 0, 2, "3")}, 2: {at: backend(at, 1, 1, 2, "3")}, 3: {at: backend(at, 1, 0, 2, "4")},
+		4: {at: backend(at, 1, 0, 2, "3")}}
 	s := New(m, &flows{})
 	s.Process(4, Job{ID: "another"})
 	id := func(pid int32) int64 { return *s.group(pid, at, "gloo").ID }

@@ -31,7 +31,8 @@ func TestTheWatchdogsCopiesTellWhatHasEnded(t *testing.T) {
 	s.Fail(failed, Call{Work: 0x101})
 	s.Finish(1, 0, 6_000, Call{Work: 0x101})
 	open = s.Open(2*OpenAfter, Epochs{}, nil)
-	if g := open.Communicators[0]; failed.SequenceNumber != 2 || len(open.Calls) != 1 || *g.CompletedNumber != 1 || *g.CompletedNS != 4_000 || *g.IssuedNumber != 3 {
+	if g := open.Communicators[0]; failed.SequenceNumber != 2 || len(open.Calls) != 1 || *g.CompletedNumber != 1 || *g.CompletedNS != 4_000 ||
+		*g.IssuedNumber != 3 {
 		t.Errorf("number %d failed, communicator %+v, open %+v", failed.SequenceNumber, g, open.Calls)
 	}
 	if s.Open(2*OpenAfter, Epochs{All: 1}, nil); len(s.copies) != 0 {

@@ -168,7 +168,8 @@ func progressOfSteps(row event.Slice, ratio float64) string {
 	if row.Phase != event.PhaseTraining {
 		return ""
 	}
-	return fmt.Sprintf("%.1f of %.0f steps, each place in a step by how often it was seen: a row stands for %.2f calls", row.Recorded, row.Represented, ratio)
+	return fmt.Sprintf("%.1f of %.0f steps, each place in a step by how often it was seen: a row stands for %.2f calls", row.Recorded,
+		row.Represented, ratio)
 }
 
 // said says what another slice stands for.

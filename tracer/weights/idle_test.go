@@ -20,7 +20,8 @@ func TestASliceThatSawNoTrainingStandsForNone(t *testing.T) {
 		s.ledger.Look(at(ms))
 	}
 	for _, on := range []int64{1000, 12_000} {
-		s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(on + 100), over: true, attached: attached, processes: []int{simulatedPID}})
+		s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(on + 100), over: true, attached: attached,
+			processes: []int{simulatedPID}})
 	}
 	share := s.finish(13_000)
 	if len(s.slices) != 2 {

@@ -62,7 +62,8 @@ func (s *simulation) step(at, backward, optimizer int64) {
 // slice is one from a time to another, ms.
 func (s *simulation) slice(on, off int64) {
 	at := func(ms int64) Mark { return Mark{At: time.Unix(0, s.begin+ms*ms1)} }
-	s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(off), over: true, attached: attached, processes: []int{simulatedPID}})
+	s.ledger.pending = append(s.ledger.pending, &interval{on: at(on), off: at(off), over: true, attached: attached,
+		processes: []int{simulatedPID}})
 }
 
 // finish ends the recording and says what a call in each slice stands for.
@@ -240,7 +241,8 @@ func TestWhatWasNotUsedBeforeIsNotCountedBefore(t *testing.T) {
 		t.Errorf("the calls of the late one stand for %v, those of another for %v, want 10 and 20", lates, others)
 	}
 	at := s.begin + 550*ms1
-	if w, other := s.weigh[0](lateOther, simulatedPID, at).Weight, s.weigh[0](attached[0], simulatedPID, at).Weight; math.Abs(w-6) > 0.2 || math.Abs(other-9) > 0.2 {
+	if w, other := s.weigh[0](lateOther, simulatedPID, at).Weight, s.weigh[0](attached[0], simulatedPID, at).Weight; math.Abs(w-6) > 0.2 ||
+		math.Abs(other-9) > 0.2 {
 		t.Errorf("besides, a call of the late one stands for %v, one of another for %v, want 6 and 9", w, other)
 	}
 	unknown := simulate()
@@ -249,7 +251,8 @@ func TestWhatWasNotUsedBeforeIsNotCountedBefore(t *testing.T) {
 	unknown.ledger.pending[0].attached = []uint32{attached[0], late}
 	unknown.finish(1000)
 	at = unknown.begin + 550*ms1
-	if w, other := unknown.weigh[0](late, simulatedPID, at).Weight, unknown.weigh[0](attached[0], simulatedPID, at).Weight; w != 7 || other != 10 {
+	if w, other := unknown.weigh[0](late, simulatedPID, at).Weight, unknown.weigh[0](attached[0], simulatedPID, at).Weight; w != 7 ||
+		other != 10 {
 		t.Errorf("without steps a call of the late one stands for %v, one of another for %v, want 7 and 10", w, other)
 	}
 }

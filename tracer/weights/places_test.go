@@ -53,7 +53,8 @@ func slicedLongSteps(steps, on, in, out, more int64) float64 {
 	}
 	for _, begin := range begins {
 		s.gauge.Steps.Saw(simulatedPID, s.begin+begin*ms1, s.begin+shift(begin, backwardFor)*ms1)
-		s.gauge.Steps.Mark(simulatedPID, s.begin+shift(begin, backwardFor+pauseFor)*ms1, s.begin+shift(begin, backwardFor+pauseFor+optimizerFor)*ms1)
+		s.gauge.Steps.Mark(simulatedPID, s.begin+shift(begin, backwardFor+pauseFor)*ms1,
+			s.begin+shift(begin, backwardFor+pauseFor+optimizerFor)*ms1)
 	}
 	s.slice(on, off)
 	weigh := s.finish(at)
@@ -79,7 +80,8 @@ func TestAForwardPassIsCountedOnceThoughTheSliceMovesIt(t *testing.T) {
 				for _, more := range []int64{2, 40, 100, 125, 160} {
 					sum := slicedLongSteps(steps, on, in, out, more) / forwardFor
 					if math.Abs(sum/steps-1) > 0.06 {
-						t.Errorf("slice from %d ms on, %d ms after %d of stall, %d before its end, %d after: a forward pass stands for %.1f, want %d", on, on%longStepFor, in, more, out, sum, steps)
+						t.Errorf("slice from %d ms on, %d ms after %d of stall, %d before its end, %d after: a forward pass stands for %.1f, want %d", on,
+							on%longStepFor, in, more, out, sum, steps)
 					}
 				}
 			}
@@ -107,7 +109,8 @@ func TestASliceThatMissedAPartOfTheStepStandsForItself(t *testing.T) {
 	}
 	for _, row := range s.slices {
 		if row.Phase == event.PhaseTraining && row.BeginNS != s.begin+150*ms1 {
-			t.Errorf("a slice of %.2f steps that began in the evaluation stands for %v, want those of whole steps to stand for them", row.Recorded, row.Represented)
+			t.Errorf("a slice of %.2f steps that began in the evaluation stands for %v, want those of whole steps to stand for them", row.Recorded,
+				row.Represented)
 		}
 	}
 	sum := 0.0

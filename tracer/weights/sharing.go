@@ -226,7 +226,8 @@ func (l *Ledger) warnSlice(i *interval, s *shares, said string) {
 	}
 	l.warn(event.Warning{
 		TSNS: s.on, Kind: "slice", Source: "detail", Count: int64(len(i.seen)),
-		Detail: fmt.Sprintf("%d probes recorded %.1f of %.1f ms, %s", len(i.seen), ms(time.Duration(s.off-s.on)), ms(time.Duration(to-from)), said),
+		Detail: fmt.Sprintf("%d probes recorded %.1f of %.1f ms, %s", len(i.seen), ms(time.Duration(s.off-s.on)),
+			ms(time.Duration(to-from)), said),
 	})
 }
 

@@ -16,7 +16,8 @@ func (l *Ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, group
 	for pid, t := range lines {
 		for _, phase := range phases {
 			from := l.from(stratum{pid, phase})
-			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime, Represented: float64(l.spent(stratum{pid, phase}, t, from, end))}
+			row := event.Slice{PID: pid, BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: phase, Unit: event.UnitTime,
+				Represented: float64(l.spent(stratum{pid, phase}, t, from, end))}
 			if phase == event.PhaseTraining {
 				row.Unit, row.Represented = event.UnitSteps, float64(t.Steps(from, end))
 				if row.Represented <= unseenShare*float64(t.Count()) {
@@ -41,7 +42,8 @@ func (l *Ledger) tellUnseen(lines map[int32]*progress.Timeline, end int64, group
 		if end-from <= int64(unseenShare*float64(end-l.first)) {
 			continue
 		}
-		row := event.Slice{PID: int32(pid), BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: event.PhaseOther, Unit: event.UnitTime, Represented: float64(end - from)}
+		row := event.Slice{PID: int32(pid), BeginNS: from, EndNS: from, FromNS: from, ToNS: end, Phase: event.PhaseOther, Unit: event.UnitTime,
+			Represented: float64(end - from)}
 		for _, group := range groups {
 			l.ids++
 			row.ID, row.Group = l.ids, group

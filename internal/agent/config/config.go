@@ -76,15 +76,18 @@ func (d *Duration) UnmarshalYAML(node *yaml.Node) error {
 }
 
 // defaultLibraries are what frameworks and drivers bring into a process.
-var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda.so", "libtorch_hip.so", "xla_extension.so", "libjax_common.so",
+var defaultLibraries = []string{"libtorch_cpu.so", "libtorch.so", "libtorch_cuda.so", "libtorch_hip.so", "xla_extension.so",
+	"libjax_common.so",
 	"libnccl.so", "librccl.so", "libnrt.so"}
 
 // Defaults are what a file does not say.
 func Defaults() Config {
 	return Config{
-		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries, Every: Duration(5 * time.Second),
-		Settle: Duration(10 * time.Second), Canary: Duration(10 * time.Second), Window: Duration(20 * time.Second), Cooldown: Duration(10 * time.Minute),
-		Flush: Duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: trigger.Published.Steps, Slower: trigger.Published.Slower,
+		SpoolMB: 2048, OutboxMB: 256, OTLPMB: 64, Budget: "1%", Listen: "127.0.0.1:9757", Libraries: defaultLibraries,
+		Every:  Duration(5 * time.Second),
+		Settle: Duration(10 * time.Second), Canary: Duration(10 * time.Second), Window: Duration(20 * time.Second),
+		Cooldown: Duration(10 * time.Minute),
+		Flush:    Duration(time.Minute), MaxJobs: 16, MaxRSSMB: 400, StepsMean: trigger.Published.Steps, Slower: trigger.Published.Slower,
 		Blocked: trigger.Published.Blocked, Repeats: trigger.Published.Repeats, Patience: trigger.Published.Patience,
 	}
 }

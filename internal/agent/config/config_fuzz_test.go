@@ -9,7 +9,8 @@ import (
 // The agent is root, and its file somebody's: an error, never a crash, and what is
 // accepted is within what check allows.
 func FuzzReadConfig(f *testing.F) {
-	for _, text := range []string{"", "store: /var/lib/x\n", "job: [1, 2]\n", "window: 20s\nspool: {}\n", "a: &a [*a]\n", "store: \x00\n", "- - - -\n"} {
+	for _, text := range []string{"", "store: /var/lib/x\n", "job: [1, 2]\n", "window: 20s\nspool: {}\n", "a: &a [*a]\n", "store: \x00\n",
+		"- - - -\n"} {
 		f.Add([]byte(text))
 	}
 	file := filepath.Join(f.TempDir(), "agent.yaml")

@@ -25,7 +25,8 @@ func TestTheConfigurationThatIsDeployedIsTheDefault(t *testing.T) {
 	all := strings.NewReplacer("\n#", "\n").Replace(string(text))
 	var keys []string
 	for line := range strings.Lines(all) {
-		if strings.HasPrefix(line, " ") || !strings.Contains(line, ": ") || strings.HasPrefix(line, "key_file") || strings.Contains(line, "/metrics") {
+		if strings.HasPrefix(line, " ") || !strings.Contains(line, ": ") || strings.HasPrefix(line, "key_file") || strings.Contains(line,
+			"/metrics") {
 			continue
 		}
 		keys = append(keys, line)
@@ -53,7 +54,8 @@ func equal(a, b Config) bool {
 		slower, blocked                            float64
 	}
 	of := func(c Config) comparable {
-		return comparable{c.Store, c.Spool, c.Budget, c.Listen, c.Job, c.SpoolMB, c.MaxRSSMB, c.Every, c.Settle, c.Canary, c.Window, c.Cooldown, c.Flush,
+		return comparable{c.Store, c.Spool, c.Budget, c.Listen, c.Job, c.SpoolMB, c.MaxRSSMB, c.Every, c.Settle, c.Canary, c.Window, c.Cooldown,
+			c.Flush,
 			c.MaxJobs, c.StepsMean, c.Repeats, c.Patience, c.Slower, c.Blocked}
 	}
 	return of(a) == of(b)
@@ -69,7 +71,8 @@ func TestLaterFilesAndTheEnvironmentOverride(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Store != "/two" || time.Duration(c.Window) != 50*time.Second || time.Duration(c.Cooldown) != time.Hour || c.MaxJobs != 7 || !c.Redact || !slices.Equal(c.Ranks, []int32{0, 3}) {
+	if c.Store != "/two" || time.Duration(c.Window) != 50*time.Second || time.Duration(c.Cooldown) != time.Hour || c.MaxJobs != 7 ||
+		!c.Redact || !slices.Equal(c.Ranks, []int32{0, 3}) {
 		t.Errorf("%+v", c)
 	}
 	if host, err := c.NodeName(); err != nil || host == "node-7" || host != c.Called("node-7") {

@@ -106,7 +106,8 @@ func TestTheDaemonSetHasThreeCapabilitiesAndAConfigurationThatTheAgentTakes(t *t
 	if !slices.ContainsFunc(mounted, func(m string) bool { return strings.HasPrefix(config.Spool, m+"/") }) {
 		t.Errorf("the spool %s is in no volume of %q", config.Spool, mounted)
 	}
-	if !strings.HasPrefix(config.Store, "s3://") || !strings.HasSuffix(config.Listen, ":9757") || len(c.Ports) != 1 || c.Ports[0].Port != 9757 {
+	if !strings.HasPrefix(config.Store, "s3://") || !strings.HasSuffix(config.Listen, ":9757") || len(c.Ports) != 1 ||
+		c.Ports[0].Port != 9757 {
 		t.Errorf("store %s, metrics at %s, ports %v", config.Store, config.Listen, c.Ports)
 	}
 
@@ -119,7 +120,8 @@ func TestTheDaemonSetHasThreeCapabilitiesAndAConfigurationThatTheAgentTakes(t *t
 			Endpoints []struct{ Port string } `yaml:"podMetricsEndpoints"`
 		}
 	}
-	if err := yaml.Unmarshal(text, &monitor); err != nil || len(monitor.Spec.Endpoints) != 1 || monitor.Spec.Endpoints[0].Port != c.Ports[0].Name {
+	if err := yaml.Unmarshal(text, &monitor); err != nil || len(monitor.Spec.Endpoints) != 1 ||
+		monitor.Spec.Endpoints[0].Port != c.Ports[0].Name {
 		t.Errorf("%v: %+v", err, monitor)
 	}
 }

@@ -64,7 +64,8 @@ func (c claim) of() claim { c.confirmed = false; return c }
 
 // New makes one for processes that map one of the libraries; of some ranks only, if any are named.
 func New(libraries []string, ranks []int32) *Discoverer {
-	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid(), namespace: process.PIDNamespace(os.Getpid())}
+	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid(),
+		namespace: process.PIDNamespace(os.Getpid())}
 }
 
 // Look returns the jobs that run now, in order of their names.

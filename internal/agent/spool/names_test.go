@@ -23,7 +23,8 @@ func TestTheCoolDownGoesByTheNameThatAJobIsKnownBy(t *testing.T) {
 	if err := KeepWindow(c.Spool, jobs.Rename(c.Names, []jobs.Job{{Name: "llama-41"}})[0].Name, now); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := LastWindow(c.Spool, jobs.Rename(c.Names, []jobs.Job{{Name: "llama-42"}})[0].Name, now.Add(time.Minute)); err != nil || !at.Equal(now) {
+	if at, err := LastWindow(c.Spool, jobs.Rename(c.Names, []jobs.Job{{Name: "llama-42"}})[0].Name, now.Add(time.Minute)); err != nil ||
+		!at.Equal(now) {
 		t.Errorf("%v, %v", at, err)
 	}
 	for _, bad := range []string{"- match: '('\n    name: x", "- match: x", "- name: x", "- match: x\n    name: y\n    more: z"} {

@@ -91,7 +91,8 @@ func (w *worker) canary(ctx context.Context) error {
 	session.Close()
 	k.end(ctx, time.Now())
 	if signal := k.ending.signal; harmful[signal] {
-		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, signal, unix.SignalName(unix.Signal(signal)))
+		text := fmt.Sprintf("process %d was ended by signal %d (%s) while it alone was recorded", pid, signal,
+			unix.SignalName(unix.Signal(signal)))
 		w.say(StateRefused, text)
 		return fmt.Errorf("%w: %s", errCanary, text)
 	}

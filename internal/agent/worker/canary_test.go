@@ -28,8 +28,10 @@ func TestAFailureOfTheCanaryIsTold(t *testing.T) {
 	rank, framework, at, signal := int32(1), "torch", h.now.UnixNano(), int32(11)
 	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework}}})
 	k.guarded.Write(&event.Batch{Memory: []event.Memory{{TSNS: at, PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}}})
-	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal}}})
-	if k.end(t.Context(), h.now); h.status.Failed == nil || h.status.Failed.PID != 101 || *h.status.Failed.Rank != 1 || h.status.Failures["out_of_memory"] != 1 || h.status.Failures["died"] != 1 {
+	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at,
+		ExitSignal: &signal}}})
+	if k.end(t.Context(), h.now); h.status.Failed == nil || h.status.Failed.PID != 101 || *h.status.Failed.Rank != 1 ||
+		h.status.Failures["out_of_memory"] != 1 || h.status.Failures["died"] != 1 {
 		t.Errorf("%+v, %v", h.status.Failed, h.status.Failures)
 	}
 	if !harmful[k.ending.signal] {

@@ -81,7 +81,8 @@ func TestAWorkersMemoryIsFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	w := &worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node", out: json.NewEncoder(io.Discard), steps: live.New(trigger.Published),
+	w := &worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node", out: json.NewEncoder(io.Discard),
+		steps:  live.New(trigger.Published),
 		status: Status{Job: "train"}}
 	to := &taking{bytes: map[string]int64{}}
 	sender := outbox.NewSender(box, to, func() int64 { return c.OutboxMB << 20 })
@@ -97,7 +98,8 @@ func TestAWorkersMemoryIsFlat(t *testing.T) {
 		day.live(begin.Add(length * time.Duration(i+1) / looks))
 		all = append(all, day.lived())
 		if length > time.Hour {
-			t.Logf("%5.1f h: RSS %.0f MiB, heap %.1f MiB, spool %.1f MB, %+v", (length * time.Duration(i+1) / looks).Hours(), all[i].rss, all[i].heap, float64(all[i].spool)/1e6, w.status)
+			t.Logf("%5.1f h: RSS %.0f MiB, heap %.1f MiB, spool %.1f MB, %+v", (length * time.Duration(i+1) / looks).Hours(), all[i].rss,
+				all[i].heap, float64(all[i].spool)/1e6, w.status)
 		}
 	}
 	if err := day.anchor.Close(); err != nil {
@@ -277,7 +279,8 @@ func (s *simulation) judge(all []lived, length time.Duration) {
 	}
 	hours := length.Hours()
 	status, state, ranks := s.w.status, s.sender.State(), float64(len(s.job.ranks))
-	if status.Windows < int64(hours/3) || status.Windows == 0 || status.Steps < int64(hours*3000) || status.Dropped > 0 || s.to.files == 0 || state.Dropped == 0 && hours > 1 {
+	if status.Windows < int64(hours/3) || status.Windows == 0 || status.Steps < int64(hours*3000) || status.Dropped > 0 || s.to.files == 0 ||
+		state.Dropped == 0 && hours > 1 {
 		t.Errorf("too little happened, or too much was lost: %+v, outbox %+v", status, state)
 	}
 	if lost := s.k.collector.Lost(); lost.Workers > 0 || lost.Stacks > 0 {
@@ -290,9 +293,12 @@ func (s *simulation) judge(all []lived, length time.Duration) {
 	if perHour := float64(recorded) / hours / ranks; perHour > 100e6 {
 		t.Errorf("a recording at anchor takes %.0f MB an hour and rank", perHour/1e6)
 	}
-	fmt.Fprintf(t.Output(), "%.0f h simulated: %d events, %d steps, %d windows; RSS at the most %.0f, %.0f, %.0f, %.0f MiB in each quarter; heap in use %.1f MiB\n",
-		hours, s.job.events, status.Steps, status.Windows, most(0, func(l lived) float64 { return l.rss }), most(1, func(l lived) float64 { return l.rss }),
+	fmt.Fprintf(t.Output(), "%.0f h simulated: %d events, %d steps, %d windows; RSS at the most %.0f, %.0f, %.0f, %.0f MiB in each quarter; "+
+		"heap in use %.1f MiB\n",
+		hours, s.job.events, status.Steps, status.Windows, most(0, func(l lived) float64 { return l.rss }),
+		most(1, func(l lived) float64 { return l.rss }),
 		most(2, func(l lived) float64 { return l.rss }), most(3, func(l lived) float64 { return l.rss }), last.heap)
-	fmt.Fprintf(t.Output(), "for the store %.2f MB an hour and rank (patterns and steps), raw events of windows %.1f MB, of which %d MB stay; a dataset at anchor %.1f MB an hour and rank; %d files dropped by the outbox\n",
+	fmt.Fprintf(t.Output(), "for the store %.2f MB an hour and rank (patterns and steps), raw events of windows %.1f MB, of which %d MB "+
+		"stay; a dataset at anchor %.1f MB an hour and rank; %d files dropped by the outbox\n",
 		float64(status.Bytes)/1e6/hours/ranks, float64(status.RawBytes)/1e6, s.w.config.SpoolMB, float64(recorded)/1e6/hours/ranks, state.Dropped)
 }

@@ -29,7 +29,8 @@ func twoNodes(t *testing.T, now time.Time) (here, there *worker) {
 	}
 	of := func(host string) *worker {
 		return &worker{host: host, job: jobs.Job{Name: "train"}, inbox: request.NewInbox("train", fleetKey),
-			config: config.Config{Cooldown: config.Duration(10 * time.Minute)}, peers: &store.Lazy{Location: func() string { return location }}, last: now.Add(-time.Hour)}
+			config: config.Config{Cooldown: config.Duration(10 * time.Minute)}, peers: &store.Lazy{Location: func() string { return location }},
+			last: now.Add(-time.Hour)}
 	}
 	return of("here"), of("there")
 }

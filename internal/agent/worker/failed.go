@@ -98,7 +98,8 @@ func (w *worker) tell(ctx context.Context, now time.Time, all []live.Failure, du
 		f := &all[i]
 		counted[string(f.Kind)]++
 		w.told[f.Kind] = now
-		row := store.FailureRow{Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place, Dump: dump, Tool: version.Version}
+		row := store.FailureRow{Job: w.job.Name, Host: w.host, At: f.AtNS, Kind: string(f.Kind), PID: f.PID, Sentence: f.Sentence, Place: f.Place,
+			Dump: dump, Tool: version.Version}
 		if f.Rank >= 0 {
 			row.Rank = &f.Rank
 		}
@@ -106,7 +107,8 @@ func (w *worker) tell(ctx context.Context, now time.Time, all []live.Failure, du
 	}
 	first := &rows[0] // the others may be of it
 	w.status.Failures = counted
-	w.status.Failed = &Failed{At: time.Unix(0, first.At), Kind: first.Kind, PID: first.PID, Rank: first.Rank, Sentence: first.Sentence, Place: first.Place, Dump: dump, Also: len(rows) - 1}
+	w.status.Failed = &Failed{At: time.Unix(0, first.At), Kind: first.Kind, PID: first.PID, Rank: first.Rank, Sentence: first.Sentence,
+		Place: first.Place, Dump: dump, Also: len(rows) - 1}
 	if err := store.PutFailures(context.WithoutCancel(ctx), w.outbox, rows); err != nil {
 		w.status.Unsent++
 		w.say(w.status.State, fmt.Sprintf("what failed could not be written for the store: %v", err))

@@ -22,7 +22,8 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework}}})
 	k.guarded.Write(&event.Batch{Spans: []event.Span{{ID: 1, PID: 101, TID: 101, Call: backward, StartNS: now.UnixNano(), DurationNS: 1e6}}})
 	noRoom := func() {
-		k.guarded.Write(&event.Batch{Memory: []event.Memory{{TSNS: now.UnixNano(), PID: 101, Space: "host", Level: "allocator", Action: "out_of_memory"}}})
+		k.guarded.Write(&event.Batch{Memory: []event.Memory{{TSNS: now.UnixNano(), PID: 101, Space: "host", Level: "allocator",
+			Action: "out_of_memory"}}})
 	}
 	if reason := k.fail(t.Context(), now, false, recording); reason != "" {
 		t.Errorf("nothing has failed, and the reason is %q", reason)
@@ -53,12 +54,14 @@ func TestAFailureIsToldOnceWithTheLastMoments(t *testing.T) {
 		t.Errorf("%+v is told half a minute later", h.status.Failed)
 	}
 	now = now.Add(failedEvery / 2)
-	if reason := k.fail(t.Context(), now, false, recording); reason != "out_of_memory" || h.status.Failed.Also != 1 || h.status.Failures["out_of_memory"] != 3 {
+	if reason := k.fail(t.Context(), now, false, recording); reason != "out_of_memory" || h.status.Failed.Also != 1 ||
+		h.status.Failures["out_of_memory"] != 3 {
 		t.Errorf("%s: %+v, %v", reason, h.status.Failed, h.status.Failures)
 	}
 	// What a death brings is told with it, at once where the session is over.
 	signal, at := int32(9), now.UnixNano()
-	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at, ExitSignal: &signal}}})
+	k.guarded.Write(&event.Batch{Processes: []event.Process{{PID: 101, Rank: &rank, Framework: &framework, EndedNS: &at,
+		ExitSignal: &signal}}})
 	noRoom()
 	now = now.Add(time.Second)
 	if reason := k.fail(t.Context(), now, true, recording); reason != "died" || h.status.Failed.Dump == "" || h.status.Failed.Also != 1 {
@@ -77,7 +80,8 @@ func TestWithoutASpoolAFailureIsTold(t *testing.T) {
 	h.config.SpoolMB = 0
 	k := h.watching()
 	k.guarded.Write(&event.Batch{Memory: []event.Memory{{PID: 5, Space: "host", Level: "kernel", Action: "out_of_memory"}}})
-	if reason := k.fail(t.Context(), h.now, true, nil); reason != "out_of_memory" || h.status.Failed.Dump != "" || h.status.Failed.Rank != nil {
+	if reason := k.fail(t.Context(), h.now, true, nil); reason != "out_of_memory" || h.status.Failed.Dump != "" ||
+		h.status.Failed.Rank != nil {
 		t.Errorf("%q: %+v", reason, h.status.Failed)
 	}
 	if entries, _ := os.ReadDir(h.config.Spool); len(entries) > 1 {

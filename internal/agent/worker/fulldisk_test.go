@@ -35,7 +35,8 @@ func TestAFullSpoolDoesNotEndTheWorkerOfAJobWithOpenCollectives(t *testing.T) {
 		_, err = full.Write(make([]byte, 4096))
 	}
 	full.Close()
-	open := event.OpenCalls{SeenNS: 2, Calls: []event.OpenCall{{StartNS: 1, PID: 7, TID: 7, Call: &event.Call{Layer: "collective", Category: "work", Name: "allreduce"}, Communicator: -1}}}
+	open := event.OpenCalls{SeenNS: 2, Calls: []event.OpenCall{{StartNS: 1, PID: 7, TID: 7, Call: &event.Call{Layer: "collective",
+		Category: "work", Name: "allreduce"}, Communicator: -1}}}
 	// The writer's goroutine meets the full disk, and a later call has its error.
 	for calls := 0; k.raw.Sink.Failed == nil; calls++ {
 		if calls == 1_000_000 {

@@ -36,7 +36,8 @@ func (w *worker) export(ctx context.Context, samples *otlp.Window) {
 		return
 	}
 	if err == nil {
-		err = spool.PutProfile(ctx, w.config.Spool, store.Partition{Table: "profile", Job: w.job.Name, Host: w.host, At: time.Unix(0, begin)}, content)
+		err = spool.PutProfile(ctx, w.config.Spool, store.Partition{Table: "profile", Job: w.job.Name, Host: w.host, At: time.Unix(0, begin)},
+			content)
 	}
 	if err != nil {
 		w.status.Unwritten++

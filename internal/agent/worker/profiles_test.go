@@ -25,7 +25,8 @@ func TestSamplesThatAreNotWrittenAreCounted(t *testing.T) {
 	var said strings.Builder
 	w := &worker{config: c, job: jobs.Job{Name: "llama"}, host: "node1", out: json.NewEncoder(&said)}
 	samples := samplesOf(&c, 99)
-	if err := samples.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6}}}); err != nil {
+	if err := samples.Write(&event.Batch{Samples: []event.Sample{{TSNS: 1_700_000_000e9, PID: 7, TID: 7, State: event.OnCPU,
+		WeightNS: 10e6}}}); err != nil {
 		t.Fatal(err)
 	}
 	if w.export(t.Context(), samples); w.status.Unwritten != 1 || !strings.Contains(said.String(), "not sent to the collector") {

@@ -36,7 +36,8 @@ func (r *recorded) sum() Counts {
 		return all
 	}
 	s := r.session()
-	for table, n := range map[string]uint64{"span": s.Spans, "memory": s.Memory, "flow": s.Flows, "sample": s.Samples, "io": s.IO, "stack": s.Stacks.Rows, "counter": s.Counters} {
+	for table, n := range map[string]uint64{"span": s.Spans, "memory": s.Memory, "flow": s.Flows, "sample": s.Samples, "io": s.IO,
+		"stack": s.Stacks.Rows, "counter": s.Counters} {
 		all.Rows[table] += int64(n)
 	}
 	all.Hits += int64(s.Probes.Hits)

@@ -63,13 +63,14 @@ const (
 var reduction = &event.Call{Layer: "collective", Category: "work", Name: "allreduce"}
 
 func newReplayed(begin int64) *replayed {
-	r := &replayed{random: rand.New(rand.NewPCG(1, 2)), now: begin, looked: begin, id: 1, next: 10_000, once: 1 << 40, slower: 1, calls: []*event.Call{
-		callLoad:     {Layer: "scope", Name: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"},
-		callBackward: {Layer: "autograd", Category: "backward", Name: "Engine::execute"},
-		callOptimize: {Layer: "scope", Name: "Optimizer.step#AdamW.step"},
-		callReduce:   {Layer: "collective", Category: "", Name: "allreduce"},
-		callOp:       {Layer: "op", Category: "forward", Name: "aten::mm"},
-	}}
+	r := &replayed{random: rand.New(rand.NewPCG(1, 2)), now: begin, looked: begin, id: 1, next: 10_000, once: 1 << 40, slower: 1,
+		calls: []*event.Call{
+			callLoad:     {Layer: "scope", Name: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"},
+			callBackward: {Layer: "autograd", Category: "backward", Name: "Engine::execute"},
+			callOptimize: {Layer: "scope", Name: "Optimizer.step#AdamW.step"},
+			callReduce:   {Layer: "collective", Category: "", Name: "allreduce"},
+			callOp:       {Layer: "op", Category: "forward", Name: "aten::mm"},
+		}}
 	r.ranks = [2]rank{{pid: 1000}, {pid: 2000}}
 	return r
 }
@@ -80,7 +81,8 @@ func (r *replayed) begin(to event.Sink) error {
 	var err error
 	for i := range r.ranks {
 		number := int32(i)
-		err = errors.Join(err, to.Write(&event.Batch{Processes: []event.Process{{ID: int64(r.ranks[i].pid), PID: r.ranks[i].pid, StartedNS: r.now, Rank: &number}}}))
+		err = errors.Join(err, to.Write(&event.Batch{Processes: []event.Process{{ID: int64(r.ranks[i].pid), PID: r.ranks[i].pid, StartedNS: r.now,
+			Rank: &number}}}))
 		for _, pid := range r.ranks[i].loaders {
 			err = errors.Join(err, r.process(i, pid, nil))
 		}
@@ -95,7 +97,8 @@ func (r *replayed) begin(to event.Sink) error {
 
 func (r *replayed) process(of int, pid int32, ended *int64) error {
 	parent := r.ranks[of].pid
-	return errors.Join(r.to.Write(&event.Batch{Processes: []event.Process{{ID: int64(pid), PID: pid, ParentPID: &parent, StartedNS: r.epoch, EndedNS: ended}}}),
+	return errors.Join(r.to.Write(&event.Batch{Processes: []event.Process{{ID: int64(pid), PID: pid, ParentPID: &parent, StartedNS: r.epoch,
+		EndedNS: ended}}}),
 		r.to.Write(&event.Batch{Threads: []event.Thread{{PID: pid, TID: pid, Name: "pt_data_worker", EndedNS: ended}}}))
 }
 
@@ -112,7 +115,8 @@ func (r *replayed) stack(id int64, form int) event.Stack {
 	frames := make([]event.Frame, 0, nativeDeep+8)
 	for k := range nativeDeep {
 		f := (int(id)*31 + k*k) % len(natives)
-		frames = append(frames, event.Frame{Kind: symbolize.Native, Function: natives[f], Module: "libtorch_cpu.so", Offset: int64(f)<<12 + id%64*16})
+		frames = append(frames, event.Frame{Kind: symbolize.Native, Function: natives[f], Module: "libtorch_cpu.so", Offset: int64(f)<<12 +
+			id%64*16})
 	}
 	switch form % 4 {
 	case 0:
@@ -121,7 +125,8 @@ func (r *replayed) stack(id int64, form int) event.Stack {
 		frames = append(frames, event.Frame{Kind: symbolize.Native, Function: "at::_ops::mm::call", Module: "libtorch_cpu.so"})
 	}
 	for k := range 7 {
-		frames = append(frames, event.Frame{Kind: symbolize.Python, Function: "forward", File: fmt.Sprintf("/home/u/model%d.py", k), Line: int32(form%50 + k)})
+		frames = append(frames, event.Frame{Kind: symbolize.Python, Function: "forward", File: fmt.Sprintf("/home/u/model%d.py", k),
+			Line: int32(form%50 + k)})
 	}
 	var folded strings.Builder
 	for i := range frames {
@@ -135,8 +140,10 @@ func (r *replayed) stack(id int64, form int) event.Stack {
 func (r *replayed) record(pid int32, call int, start, duration int64) error {
 	r.id++
 	r.events++
-	record := bpf.CallCallRecord{Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndExitSite), Status: uint8(event.StatusOK), Spec: uint32(call),
-		SpanId: r.id, StartNs: uint64(start), EndNs: uint64(start + duration), Tgid: uint32(pid), Tid: uint32(pid), Sequence: math.MaxUint64, Epoch: 1}
+	record := bpf.CallCallRecord{Kind: uint8(bpf.CallRecordKindRECORD_SPAN), End: uint8(event.EndExitSite), Status: uint8(event.StatusOK),
+		Spec:   uint32(call),
+		SpanId: r.id, StartNs: uint64(start), EndNs: uint64(start + duration), Tgid: uint32(pid), Tid: uint32(pid), Sequence: math.MaxUint64,
+		Epoch: 1}
 	return r.decode.Record(unsafe.Slice((*byte)(unsafe.Pointer(&record)), recordSize))
 }
 
@@ -161,7 +168,8 @@ func (r *replayed) step(window bool) (err error) {
 			at := r.now + (5+k)*part
 			add(callReduce, at, part/10)
 			bytes, group := int64(25<<20), int64(77)
-			works = append(works, event.Span{ID: int64(r.id) + 1<<50 + p.number, PID: p.pid, TID: p.pid + 1, Call: reduction, StartNS: at, DurationNS: part, Weight: 1,
+			works = append(works, event.Span{ID: int64(r.id) + 1<<50 + p.number, PID: p.pid, TID: p.pid + 1, Call: reduction, StartNS: at,
+				DurationNS: part, Weight: 1,
 				SequenceNumber: p.number, Status: event.StatusOK, Detail: &event.Detail{Bytes: &bytes, Communicator: &group}})
 		}
 		add(callOptimize, r.now+9*part, part/2)

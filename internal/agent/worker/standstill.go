@@ -145,7 +145,8 @@ func (w *worker) conclude(ctx context.Context, now time.Time, e *live.Evidence) 
 	if h.Dump, err = w.dump(h.Since, e); err != nil && !errors.Is(err, flightrecorder.ErrNothing) {
 		w.say(w.status.State, fmt.Sprintf("the dumps of what the ranks did are not written: %v", err))
 	}
-	if err := store.PutHang(context.WithoutCancel(ctx), w.outbox, store.Hang{Job: w.job.Name, Tool: version.Version, At: now.UnixNano(), Since: b.sinceNS,
+	if err := store.PutHang(context.WithoutCancel(ctx), w.outbox, store.Hang{Job: w.job.Name, Tool: version.Version, At: now.UnixNano(),
+		Since:   b.sinceNS,
 		Verdict: &h.Verdict, Recording: r, Dump: h.Dump}); err != nil {
 		w.status.Unsent++
 		w.say(w.status.State, fmt.Sprintf("the verdict could not be written for the store: %v", err))

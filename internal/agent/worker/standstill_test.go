@@ -46,7 +46,8 @@ func startAfter(t *testing.T, steps int64) *hanging {
 		t.Fatal(err)
 	}
 	said := &bytes.Buffer{}
-	h := &hanging{&worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node-a", out: json.NewEncoder(said), steps: live.New(trigger.Published),
+	h := &hanging{&worker{config: c, job: jobs.Job{Name: "train"}, outbox: box, host: "node-a", out: json.NewEncoder(said),
+		steps:  live.New(trigger.Published),
 		status: Status{Job: "train", State: "watching"}}, live.NewEvidence("node-a"), time.Unix(1_800_000_000, 0), said}
 	framework, size := "torch", int32(3)
 	var open event.OpenCalls
@@ -55,7 +56,8 @@ func startAfter(t *testing.T, steps int64) *hanging {
 		h.steps.Write(&event.Batch{Processes: []event.Process{p}})
 		h.evidence.Write(&event.Batch{Processes: []event.Process{p}})
 		id := int64(77)
-		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
+		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg",
+			Rank: &rank, Ranks: &size})
 	}
 	h.evidence.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 	for step := range steps {
@@ -77,9 +79,11 @@ func (h *hanging) step(n int64) {
 	for rank := range int32(3) {
 		at, id := h.now.UnixNano(), int64(77)
 		for i, call := range []*event.Call{loads, backward, optimizes} {
-			h.steps.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: call, StartNS: at + int64(i)*2e6, DurationNS: 1e6}}})
+			h.steps.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: call, StartNS: at + int64(i)*2e6,
+				DurationNS: 1e6}}})
 		}
-		h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: n, Detail: &event.Detail{Communicator: &id}}}})
+		h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: 100 + rank, TID: 100 + rank, Call: asks, StartNS: at, DurationNS: 1,
+			SequenceNumber: n, Detail: &event.Detail{Communicator: &id}}}})
 	}
 	h.now = h.now.Add(10 * time.Millisecond)
 }
@@ -93,18 +97,22 @@ func (h *hanging) stop(stacks bool) {
 	for rank := range int32(3) {
 		pid, id := 100+rank, int64(77)
 		h.steps.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: loads, StartNS: at, DurationNS: 1e6}}})
-		open.Communicators = append(open.Communicators, event.Communicator{PID: pid, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size})
+		open.Communicators = append(open.Communicators, event.Communicator{PID: pid, ID: &id, Name: "0", Description: "default_pg", Rank: &rank,
+			Ranks: &size})
 		file := "train.py"
 		if rank == 1 {
 			file = "cleanup.py"
 		} else {
-			h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: number, Detail: &event.Detail{Communicator: &id}}}})
+			h.evidence.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: asks, StartNS: at, DurationNS: 1, SequenceNumber: number,
+				Detail: &event.Detail{Communicator: &id}}}})
 			open.Calls = append(open.Calls, event.OpenCall{StartNS: at, PID: pid, TID: pid, Call: works, Communicator: int(rank), Number: &number})
 		}
 		if stacks {
 			stack, since := int64(1000+rank), at
-			h.evidence.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}}})
-			open.Threads = append(open.Threads, event.StillThread{SeenNS: at + 3e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack, State: event.ThreadSleeping})
+			h.evidence.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "work",
+				File: file, Line: 88}}}}})
+			open.Threads = append(open.Threads, event.StillThread{SeenNS: at + 3e9, SinceNS: &since, PID: pid, TID: pid, StackID: &stack,
+				State: event.ThreadSleeping})
 		}
 	}
 	h.evidence.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
@@ -153,14 +161,16 @@ func TestTheVerdictComesWithinTenSecondsOfTheDeadline(t *testing.T) {
 				t.Errorf("%q after %s, want %s", reason, after, c.after)
 			}
 			got := h.status.Hang
-			if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, c.says) || !strings.Contains(got.Sentence, "2 wait in collective 120 (gloo::allreduce)") {
+			if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, c.says) || !strings.Contains(got.Sentence,
+				"2 wait in collective 120 (gloo::allreduce)") {
 				t.Fatalf("%+v", got)
 			}
 			if h.status.Hangs[hang.KindMissing] != 1 || got.Since.After(h.now.Add(2*time.Millisecond)) || got.Over != nil {
 				t.Errorf("%v %v", h.status.Hangs, got)
 			}
 			// It is in the outbox for the store, and the dumps are in the spool.
-			if waiting, err := filepath.Glob(filepath.Join(h.config.Spool, "outbox", "v1", "hang", "job=train", "*", "host=node-a", "*.parquet")); err != nil || len(waiting) != 1 {
+			if waiting, err := filepath.Glob(filepath.Join(h.config.Spool, "outbox", "v1", "hang", "job=train", "*", "host=node-a",
+				"*.parquet")); err != nil || len(waiting) != 1 {
 				t.Errorf("%v %v", waiting, err)
 			}
 			for rank := range 3 {
@@ -182,7 +192,8 @@ func TestTheVerdictComesWithinTenSecondsOfTheDeadline(t *testing.T) {
 			}
 			h.step(121)
 			h.look(t)
-			if last := h.status.Hang; last == nil || last.Over == nil || last.Sentence != got.Sentence || !strings.Contains(h.said.String(), "no rank is blocked any more") {
+			if last := h.status.Hang; last == nil || last.Over == nil || last.Sentence != got.Sentence || !strings.Contains(h.said.String(),
+				"no rank is blocked any more") {
 				t.Errorf("%+v\n%s", last, h.said)
 			}
 		})
@@ -232,7 +243,8 @@ func TestAJobThatHangsBeforeItsStepsAreKnownIsToldOf(t *testing.T) {
 			t.Errorf("%d steps: a window for %q", steps, reason)
 		}
 		got := h.status.Hang
-		if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, "rank 1 has not come (at cleanup.py:88 work)") || got.Over != nil || h.status.Hangs[hang.KindMissing] != 1 {
+		if got == nil || got.Kind != hang.KindMissing || !strings.HasSuffix(got.Sentence, "rank 1 has not come (at cleanup.py:88 work)") ||
+			got.Over != nil || h.status.Hangs[hang.KindMissing] != 1 {
 			t.Fatalf("%d steps: %+v %v", steps, got, h.status.Hangs)
 		}
 		h.now = h.now.Add(time.Hour)

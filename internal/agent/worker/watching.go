@@ -98,7 +98,8 @@ type windowed struct {
 }
 
 func (w *worker) windowed(frequency int, start time.Time) *windowed {
-	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: samplesOf(&w.config, frequency)}
+	k := &windowed{worker: w, collector: pattern.New(int64(frequency)), steps: live.New(trigger.Published), samples: samplesOf(&w.config,
+		frequency)}
 	k.collector.Waited = k.steps.Waited
 	evidence := live.NewEvidence(w.host)
 	k.failures = live.NewFailures(evidence)

@@ -112,7 +112,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &store.Lazy{Location: func() string { return a.Config.Store }}, out: json.NewEncoder(out), status: Status{Job: a.Job.Name}}
+	w := &worker{config: a.Config, job: a.Job, outbox: box, peers: &store.Lazy{Location: func() string { return a.Config.Store }},
+		out: json.NewEncoder(out), status: Status{Job: a.Job.Name}}
 	if w.budget, err = a.Config.Share(); err != nil {
 		return err
 	}
@@ -297,7 +298,8 @@ func (w *worker) blind(watched time.Duration) string {
 	w.said = true
 	text := "no steps are seen, so that it would not be noticed if they became slow"
 	if groups := w.steps.Sliced(); len(groups) > 0 {
-		text += fmt.Sprintf(": calls of %s are recorded in slices to keep within the budget (budget: %s)", strings.Join(groups, ", "), w.config.Budget)
+		text += fmt.Sprintf(": calls of %s are recorded in slices to keep within the budget (budget: %s)", strings.Join(groups, ", "),
+			w.config.Budget)
 	}
 	return text
 }
@@ -438,7 +440,8 @@ func (w *worker) send(ctx context.Context, c *pattern.Collector, steps []pattern
 	for i := range steps {
 		steps[i].Job, steps[i].Host = w.job.Name, w.host
 	}
-	n, err := store.Send(context.WithoutCancel(ctx), w.outbox, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS), Job: w.job.Name, Host: w.host,
+	n, err := store.Send(context.WithoutCancel(ctx), w.outbox, store.Batch{Session: fmt.Sprintf("%s-%d", w.host, patterns[0].BeginNS),
+		Job: w.job.Name, Host: w.host,
 		Tool: version.Version, Patterns: patterns, Steps: steps, Lost: c.Lost(), EventBytes: raw})
 	if err != nil {
 		w.status.Unsent++
@@ -457,7 +460,8 @@ func (w *worker) say(state, message string) {
 
 // ended makes no error of a job that has ended.
 func ended(err error) error {
-	if errors.Is(err, process.ErrNotFound) || errors.Is(err, process.ErrExited) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, process.ErrNotFound) || errors.Is(err, process.ErrExited) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
 	return err

@@ -30,15 +30,19 @@ func sliced(t *testing.T, share int) *Side {
 			took = 13e6
 		}
 		if n%10 == 0 && share > 0 {
-			slices = append(slices, event.Slice{ID: n + 1, PID: 1, Group: "autograd", BeginNS: now, EndNS: now + int64(share)*13e6 - 1, FromNS: now, ToNS: now + 1e8, Recorded: 1, Represented: 10})
+			slices = append(slices, event.Slice{ID: n + 1, PID: 1, Group: "autograd", BeginNS: now, EndNS: now + int64(share)*13e6 - 1, FromNS: now,
+				ToNS: now + 1e8, Recorded: 1, Represented: 10})
 		}
 		for i, c := range []*event.Call{backward, optimizer} {
-			spans = append(spans, event.Span{ID: 2*n + int64(i) + 1, StartNS: now + int64(i)*took/2, DurationNS: took / 3, PID: 1, TID: 1, Call: c, End: event.EndExitSite, Weight: 1, SequenceNumber: -1})
+			spans = append(spans, event.Span{ID: 2*n + int64(i) + 1, StartNS: now + int64(i)*took/2, DurationNS: took / 3, PID: 1, TID: 1, Call: c,
+				End: event.EndExitSite, Weight: 1, SequenceNumber: -1})
 		}
 		now += took
 	}
 	framework := "pytorch"
-	if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework}}}), d.Write(&event.Batch{Spans: spans}), d.Write(&event.Batch{Slices: slices}), d.Close()); err != nil {
+	if err := errors.Join(d.Session(event.Recording{ID: "s"}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework}}}), d.Write(&event.Batch{Spans: spans}),
+		d.Write(&event.Batch{Slices: slices}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return sideOf(t, d.Dir())

@@ -70,5 +70,6 @@ func (b *Beyond) sentence() string {
 
 // decided is the sentence where the operators gave the verdict.
 func (b *Beyond) decided(r *Result) string {
-	return fmt.Sprintf("%s: %s; the step itself, %s, is within its noise, %.1f %%", r.title(), b.sentence(), longer(r.Step.Percent), r.NoisePercent)
+	return fmt.Sprintf("%s: %s; the step itself, %s, is within its noise, %.1f %%", r.title(), b.sentence(), longer(r.Step.Percent),
+		r.NoisePercent)
 }

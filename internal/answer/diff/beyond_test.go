@@ -41,11 +41,16 @@ func TestAnOperatorBeyondItsNoiseIsNamedThoughTheStepIsNot(t *testing.T) {
 		want    verdict.Verdict
 		says    string
 	}{
-		"an operator":            {0.6, map[string]float64{"aten::erf": 1.6}, 3, verdict.Regression, "Regression: operator aten::erf takes 1.600 ms instead of 1.000 ms, 5.2 % of the step more"},
-		"two":                    {-1, map[string]float64{"aten::erf": 0.5, "aten::mm": 2.5}, 3, verdict.Improvement, "Improvement: 2 operators take 8.7 % of the step less"},
-		"less than asked for":    {0.2, map[string]float64{"aten::erf": 1.25}, 3, verdict.Inconclusive, "beyond its own noise, operator aten::erf takes"},
-		"the step is shorter":    {-1.2, map[string]float64{"aten::erf": 1.8}, 3, verdict.Inconclusive, "beyond its own noise, operator aten::erf takes"},
-		"less than its noise":    {0.1, map[string]float64{"aten::erf": 1.02}, 1, verdict.Inconclusive, "is not known: record longer, or more often."},
+		"an operator": {0.6, map[string]float64{"aten::erf": 1.6}, 3, verdict.Regression,
+			"Regression: operator aten::erf takes 1.600 ms instead of 1.000 ms, 5.2 % of the step more"},
+		"two": {-1, map[string]float64{"aten::erf": 0.5, "aten::mm": 2.5}, 3, verdict.Improvement,
+			"Improvement: 2 operators take 8.7 % of the step less"},
+		"less than asked for": {0.2, map[string]float64{"aten::erf": 1.25}, 3, verdict.Inconclusive,
+			"beyond its own noise, operator aten::erf takes"},
+		"the step is shorter": {-1.2, map[string]float64{"aten::erf": 1.8}, 3, verdict.Inconclusive,
+			"beyond its own noise, operator aten::erf takes"},
+		"less than its noise": {0.1, map[string]float64{"aten::erf": 1.02}, 1, verdict.Inconclusive,
+			"is not known: record longer, or more often."},
 		"nothing, and the noise": {0.1, nil, 1, verdict.Inconclusive, "is not known: record longer, or more often."},
 	} {
 		after := map[string]float64{}

@@ -85,7 +85,8 @@ const pairNoise = 2.0
 
 // Compare compares; failOn is in percent.
 func Compare(before, after *Side, failOn float64) *Result {
-	r := &Result{FailOnPercent: failOn, Rows: []Row{}, What: before.What, Before: Rows(before.Checks.Sentence()), After: Rows(after.Checks.Sentence())}
+	r := &Result{FailOnPercent: failOn, Rows: []Row{}, What: before.What, Before: Rows(before.Checks.Sentence()),
+		After: Rows(after.Checks.Sentence())}
 	for i, what := range factNames {
 		a, b := before.Facts[i], after.Facts[i]
 		if a != "" || b != "" {
@@ -144,7 +145,8 @@ func (r *Result) noise(before, after *Side) {
 	r.Confidence = Low
 	if r.rateKinds > 0 {
 		r.Confidence = FromWindows
-		atLeast(math.Hypot(pairNoise, r.rateNoise), fmt.Sprintf("the rates of %d kinds of calls and functions in %d parts of each recording", r.rateKinds, rateBlocks))
+		atLeast(math.Hypot(pairNoise, r.rateNoise), fmt.Sprintf("the rates of %d kinds of calls and functions in %d parts of each recording",
+			r.rateKinds, rateBlocks))
 		return
 	}
 	if repeated(before, after) {

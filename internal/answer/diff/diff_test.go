@@ -29,7 +29,8 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 	}
 	random := rand.New(rand.NewPCG(seed, 1))
 	calls := map[string]*event.Call{}
-	for name, layer := range map[string]string{"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": "scope", "aten::mm": "op", "aten::relu": "op",
+	for name, layer := range map[string]string{"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__": "scope", "aten::mm": "op",
+		"aten::relu":              "op",
 		"Optimizer.step#SGD.step": "scope"} {
 		calls[name] = &event.Call{Layer: layer, Name: name}
 	}
@@ -38,7 +39,8 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 	now, id := int64(1e15), int64(0)
 	add := func(name string, took float64) {
 		id++
-		spans = append(spans, event.Span{ID: id, StartNS: now, DurationNS: int64(took), PID: 1, TID: 1, Call: calls[name], End: event.EndExitSite, Weight: 1, SequenceNumber: -1})
+		spans = append(spans, event.Span{ID: id, StartNS: now, DurationNS: int64(took), PID: 1, TID: 1, Call: calls[name], End: event.EndExitSite,
+			Weight: 1, SequenceNumber: -1})
 		now += int64(took) + 1000
 	}
 	for range n {
@@ -50,7 +52,8 @@ func loop(t *testing.T, n int, slow, jitter float64, seed uint64) *Side {
 		add("Optimizer.step#SGD.step", 900_000*noise)
 	}
 	framework := "pytorch"
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, Command: "/usr/bin/python /a/train.py"}}}),
+	err = errors.Join(d.Session(event.Recording{ID: "s"}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, Command: "/usr/bin/python /a/train.py"}}}),
 		d.Write(&event.Batch{Spans: spans}), d.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +88,8 @@ func TestARunAndItselfAreNeutralHoweverNoisy(t *testing.T) {
 func TestASlowerOperatorIsNamedAndItsMendingToo(t *testing.T) {
 	fast, slow := loop(t, 100, 1, 0.005, 1), loop(t, 100, 1.5, 0.005, 2)
 	r := Compare(fast, slow, 3)
-	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || r.Rows[0].Key != "aten::relu" || !r.Rows[0].Significant || r.Step.Percent < 4.5 || r.Step.Percent > 5.5 {
+	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || r.Rows[0].Key != "aten::relu" || !r.Rows[0].Significant ||
+		r.Step.Percent < 4.5 || r.Step.Percent > 5.5 {
 		t.Errorf("%s %+v", r.Sentence, r.Rows[0])
 	}
 	r = Compare(slow, fast, 3)
@@ -185,8 +189,10 @@ func TestAFrameworkWithoutAVersionIsTheOneBesideIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	framework, version := "pytorch", "2.15.0"
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, FrameworkVersion: &version}}}),
-		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, Framework: &framework}}}), d.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 1e15, DurationNS: 1000, PID: 1, TID: 1,
+	err = errors.Join(d.Session(event.Recording{ID: "s"}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Framework: &framework, FrameworkVersion: &version}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, Framework: &framework}}}),
+		d.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 1e15, DurationNS: 1000, PID: 1, TID: 1,
 			Call: &event.Call{Layer: "op", Name: "aten::mm"}, End: event.EndExitSite, Weight: 1, SequenceNumber: -1}}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +205,8 @@ func TestAFrameworkWithoutAVersionIsTheOneBesideIt(t *testing.T) {
 // TestTheSentenceSaysMostOnlyOfMost: a place has half of the difference, or the phase has, or none.
 func TestTheSentenceSaysMostOnlyOfMost(t *testing.T) {
 	side := func(loading, mul, step float64) *Side {
-		s := &Side{What: "a step", PerStep: map[Key]float64{{"phase", "loading"}: loading, {"operator", "aten::mul"}: mul}, Checks: &lint.Result{Percent: 100}}
+		s := &Side{What: "a step", PerStep: map[Key]float64{{"phase", "loading"}: loading, {"operator", "aten::mul"}: mul},
+			Checks: &lint.Result{Percent: 100}}
 		for range 60 {
 			s.Periods = append(s.Periods, step)
 		}
@@ -210,7 +217,8 @@ func TestTheSentenceSaysMostOnlyOfMost(t *testing.T) {
 		want          string
 	}{
 		{side(1, 6, 10), side(1, 1, 5), "; most of it in operator aten::mul (-5.000 ms a step)."},
-		{side(20, 3, 30), side(1, 1, 9), "; most of it in phase loading (-19.000 ms a step), the most at one place in operator aten::mul (-2.000 ms a step)."},
+		{side(20, 3, 30), side(1, 1, 9), "; most of it in phase loading (-19.000 ms a step), the most at one place in operator aten::mul " +
+			"(-2.000 ms a step)."},
 		{side(20, 1, 30), side(1, 1, 10), "; most of it in phase loading (-19.000 ms a step)."},
 		{side(3, 3, 30), side(1, 1, 10), "; the largest part at one place is in operator aten::mul (-2.000 ms a step)."},
 		{side(1, 1, 30), side(1, 1, 10), "shorter."},
@@ -224,7 +232,8 @@ func TestTheSentenceSaysMostOnlyOfMost(t *testing.T) {
 // TestWordsFitWhatIsCompared: no step where there is none, no percent of a thousand.
 func TestWordsFitWhatIsCompared(t *testing.T) {
 	side := func(kernel, all float64) *Side {
-		return &Side{What: "the device's work, first to last", Periods: []float64{all}, PerStep: map[Key]float64{{"kernel", "gemm"}: kernel}, Checks: &lint.Result{Percent: 100}}
+		return &Side{What: "the device's work, first to last", Periods: []float64{all}, PerStep: map[Key]float64{{"kernel", "gemm"}: kernel},
+			Checks: &lint.Result{Percent: 100}}
 	}
 	var text bytes.Buffer
 	if err := Compare(side(0.5, 10), side(500, 600), 3).WriteText(&text, 5); err != nil {
@@ -310,8 +319,11 @@ func holding(t *testing.T, bytes int64) *Side {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b event.Memory) int { return cmp.Compare(a.TSNS, b.TSNS) })
-	span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
-	err = errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}), d.Write(&event.Batch{Stacks: stacks}), d.Write(&event.Batch{Memory: rows}),
+	span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"},
+		Weight: 1, SequenceNumber: -1}
+	err = errors.Join(d.Session(event.Recording{ID: "s"}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}), d.Write(&event.Batch{Stacks: stacks}),
+		d.Write(&event.Batch{Memory: rows}),
 		d.Write(&event.Batch{Spans: []event.Span{span}}), d.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -337,11 +349,15 @@ func TestAFrameWithoutALineIsComparedByItsFunction(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := int64(1)
-		stack := event.Stack{ID: id, Status: event.StackComplete, Frames: []event.Frame{{Kind: symbolize.Python, Function: "forward", File: "/net.py"}}}
-		span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"}, Weight: 1, SequenceNumber: -1}
+		stack := event.Stack{ID: id, Status: event.StackComplete, Frames: []event.Frame{{Kind: symbolize.Python, Function: "forward",
+			File: "/net.py"}}}
+		span := event.Span{ID: 1, StartNS: 1e15, DurationNS: 2_000_000, PID: 1, TID: 1, Call: &event.Call{Layer: "op", Name: "aten::mm"},
+			Weight: 1, SequenceNumber: -1}
 		sample := event.Sample{TSNS: 1e15 + 5, PID: 1, TID: 1, State: event.OnCPU, WeightNS: 1e6, StackID: &id}
-		if err := errors.Join(d.Session(event.Recording{ID: "s"}), d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}),
-			d.Write(&event.Batch{Stacks: []event.Stack{stack}}), d.Write(&event.Batch{Samples: []event.Sample{sample}}), d.Write(&event.Batch{Spans: []event.Span{span}}), d.Close()); err != nil {
+		if err := errors.Join(d.Session(event.Recording{ID: "s"}),
+			d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, Command: "train"}}}),
+			d.Write(&event.Batch{Stacks: []event.Stack{stack}}), d.Write(&event.Batch{Samples: []event.Sample{sample}}),
+			d.Write(&event.Batch{Spans: []event.Span{span}}), d.Close()); err != nil {
 			t.Fatal(err)
 		}
 		db, err := dataset.Open(d.Dir())
@@ -366,7 +382,8 @@ func TestAFrameWithoutALineIsComparedByItsFunction(t *testing.T) {
 // TestBytesAreComparedByWhatHoldsThePeak, of single recordings and of repeats.
 func TestBytesAreComparedByWhatHoldsThePeak(t *testing.T) {
 	before, after := holding(t, 4<<20), holding(t, 6<<20)
-	if m := Compare(before, holding(t, 4<<20), 3).Memory; m.Untold != "" || len(m.Rows) == 0 || m.Rows[0].Before != m.Rows[0].After || m.Rows[0].Significant {
+	if m := Compare(before, holding(t, 4<<20), 3).Memory; m.Untold != "" || len(m.Rows) == 0 || m.Rows[0].Before != m.Rows[0].After ||
+		m.Rows[0].Significant {
 		t.Errorf("of the same: %+v", m)
 	}
 	for name, r := range map[string]*Result{

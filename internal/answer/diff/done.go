@@ -19,7 +19,8 @@ import (
 const doneSQL = `
 	SELECT t.step_id, max(d.ts_ns + d.duration_ns)
 	FROM (FROM good_span WHERE ` + onDevice + ` AND pid = %[1]d) d
-	JOIN (SELECT session_id, span_id AS launch_id, ts_ns AS at FROM good_span WHERE pid = %[1]d AND layer <> 'device') l USING (session_id, launch_id)
+	JOIN (SELECT session_id, span_id AS launch_id, ts_ns AS at FROM good_span WHERE pid = %[1]d AND layer <> 'device') l
+	USING (session_id, launch_id)
 	ASOF JOIN (FROM timeline_step WHERE pid = %[1]d AND tid = %[2]d) t ON l.at >= t.begin_ns
 	WHERE l.at < t.until_ns GROUP BY ALL`
 

@@ -122,7 +122,8 @@ func compareMemory(before, after *Side) Memory {
 		if (x.Kind == "peak") != (y.Kind == "peak") {
 			return map[bool]int{true: -1, false: 1}[x.Kind == "peak"]
 		}
-		return cmp.Or(cmp.Compare(math.Abs(y.After-y.Before), math.Abs(x.After-x.Before)), strings.Compare(x.Kind, y.Kind), strings.Compare(x.Key, y.Key))
+		return cmp.Or(cmp.Compare(math.Abs(y.After-y.Before), math.Abs(x.After-x.Before)), strings.Compare(x.Kind, y.Kind), strings.Compare(x.Key,
+			y.Key))
 	})
 	return m
 }

@@ -40,7 +40,8 @@ func (s *Side) bySeconds(ctx context.Context, db *dataset.DB) (window, error) {
 	var first, last sql.NullInt64
 	// Samples cover all of a recording; without them what was recorded first and last.
 	err := db.Row(ctx, `SELECT min(a), max(b) FROM (
-		SELECT min(ts_ns) AS a, max(ts_ns) AS b FROM sample UNION ALL SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)) FROM good_span)`, nil, &first, &last)
+		SELECT min(ts_ns) AS a, max(ts_ns) AS b FROM sample UNION ALL SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0))
+		FROM good_span)`, nil, &first, &last)
 	if err != nil || !first.Valid {
 		return window{}, err
 	}
@@ -236,10 +237,12 @@ func (r *Result) spendAlike(before, after *Side) bool {
 	if !ok || noise > mostApart || apart > r.FailOnPercent/100+noise {
 		return false
 	}
-	r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast the work goes "+
+	r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast "+
+		"the work goes "+
 		"is not known better than to %.0f %%", 100*apart, 100*noise, r.NoisePercent)
 	if r.uneven != "" {
-		r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast the work goes "+
+		r.alikeText = fmt.Sprintf("both spend their CPU time in the same functions (shares differ by %.1f %%, at random by %.1f %%); how fast "+
+			"the work goes "+
 			"is not known: neither has steps", 100*apart, 100*noise)
 	}
 	return true

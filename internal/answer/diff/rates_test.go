@@ -109,7 +109,8 @@ func TestRecordingsOfOneHotFunctionAreAlikeByItsShare(t *testing.T) {
 		return j
 	}
 	before := sideOf(t, scripted.Write(t, job(1, 0.97)))
-	if r := Compare(before, sideOf(t, scripted.Write(t, job(2, 0.97))), 3); r.Verdict != verdict.Neutral || !strings.Contains(r.Sentence, "same functions") {
+	if r := Compare(before, sideOf(t, scripted.Write(t, job(2, 0.97))), 3); r.Verdict != verdict.Neutral || !strings.Contains(r.Sentence,
+		"same functions") {
 		t.Errorf("the same: %s", r.Sentence)
 	}
 	if r := Compare(before, sideOf(t, scripted.Write(t, job(3, 0.60))), 3); r.Verdict != verdict.Inconclusive {

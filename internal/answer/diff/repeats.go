@@ -110,7 +110,9 @@ func apart(before, after *Side) func(b, a []float64) float64 {
 // busier machine.
 func busy(before, after *Side) (percent float64, from string) {
 	if repeated(before, after) {
-		return math.Abs(after.Waited - before.Waited), fmt.Sprintf("the training thread waited for a CPU for %.0f %% of one side's steps and %.0f %% of the other's", before.Waited, after.Waited)
+		return math.Abs(after.Waited - before.Waited), fmt.Sprintf("the training thread waited for a CPU for %.0f %% of one side's steps and "+
+			"%.0f %% of the other's", before.Waited, after.Waited)
 	}
-	return before.Waited + after.Waited, fmt.Sprintf("the machine was busy: the training thread waited for a CPU for %.0f %% and %.0f %% of the steps", before.Waited, after.Waited)
+	return before.Waited + after.Waited, fmt.Sprintf("the machine was busy: the training thread waited for a CPU for %.0f %% and %.0f %% "+
+		"of the steps", before.Waited, after.Waited)
 }

@@ -24,11 +24,14 @@ const (
 	// the row itself) in the stretch that %s stands for. Work on a device is of when it was
 	// launched, where that is known: the host may have gone on to the next step since.
 	onHostSQL = `
-		SELECT 'operator' AS kind, o.name, o.ts_ns AS ts, greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight / 1e6 AS ms, greatest(o.duration_ns - coalesce(i.ns, 0), 0) / 1e6 AS seen
-		FROM good_span o LEFT JOIN (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device' AND parent_id IS NOT NULL GROUP BY ALL) i USING (session_id, span_id)
+		SELECT 'operator' AS kind, o.name, o.ts_ns AS ts, greatest(o.duration_ns - coalesce(i.ns, 0), 0) * o.weight / 1e6 AS ms,
+		greatest(o.duration_ns - coalesce(i.ns, 0), 0) / 1e6 AS seen
+		FROM good_span o LEFT JOIN (SELECT session_id, parent_id AS span_id, sum(duration_ns) AS ns FROM good_span WHERE layer <> 'device'
+		AND parent_id IS NOT NULL GROUP BY ALL) i USING (session_id, span_id)
 		WHERE o.layer IN ('op', 'collective') AND o.ts_ns %s`
 	ofDeviceSQL = `
-		SELECT 'operator' AS kind, coalesce(l.operator, '` + noOperator + `') AS name, coalesce(l.called_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
+		SELECT 'operator' AS kind, coalesce(l.operator, '` + noOperator +
+		`') AS name, coalesce(l.called_ns, d.ts_ns) AS ts, d.duration_ns / 1e6 AS ms, ms AS seen
 		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN diff_launch l USING (session_id, launch_id)
 		WHERE coalesce(l.called_ns, d.ts_ns) %s`
 	kernelSQL = `
@@ -36,8 +39,10 @@ const (
 		FROM (FROM good_span WHERE ` + onDevice + `) d LEFT JOIN diff_launch l USING (session_id, launch_id)
 		WHERE coalesce(l.called_ns, d.ts_ns) %s`
 	lineSQL = `
-		SELECT 'line' AS kind, coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') AS name, x.ts_ns AS ts, weight_ns / 1e6 AS ms, ms AS seen
-		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f FROM stack) USING (session_id, stack_id)
+		SELECT 'line' AS kind, coalesce(f.file, '') || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') AS name, x.ts_ns AS ts,
+		weight_ns / 1e6 AS ms, ms AS seen
+		FROM sample x JOIN (SELECT DISTINCT ON (session_id, stack_id) session_id, stack_id, list_filter(frames, f -> f.kind = 'python')[1] AS f
+		FROM stack) USING (session_id, stack_id)
 		WHERE f IS NOT NULL AND x.state = 'on_cpu' AND ts_ns %s`
 )
 
@@ -47,7 +52,8 @@ const (
 const launchSQL = `
 	CREATE OR REPLACE TEMP TABLE diff_launch AS
 	WITH RECURSIVE launched AS (SELECT DISTINCT session_id, launch_id FROM good_span WHERE layer = 'device' AND launch_id IS NOT NULL),
-	host AS (SELECT session_id, span_id, parent_id, ts_ns, CASE WHEN layer IN ('op', 'autograd') THEN name END AS operator FROM span WHERE layer <> 'device'),
+	host AS (SELECT session_id, span_id, parent_id, ts_ns, CASE WHEN layer IN ('op', 'autograd') THEN name END AS operator FROM span
+	WHERE layer <> 'device'),
 	up AS (
 		SELECT l.session_id, l.launch_id, h.ts_ns AS called_ns, h.parent_id, h.operator, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id

@@ -105,13 +105,18 @@ func (s *Side) facts(ctx context.Context, db *dataset.DB) error {
 	// A command's program and script, without the paths of one machine; a framework without
 	// a version only where no process has it with one (a child may end before it is read).
 	err := db.Row(ctx, `
-		WITH p AS (SELECT * FROM process WHERE framework IS NOT NULL UNION ALL SELECT * FROM process WHERE (SELECT count(framework) FROM process) = 0)
-		SELECT (SELECT string_agg(DISTINCT regexp_replace(command, '\S*/', '', 'g'), '; ' ORDER BY regexp_replace(command, '\S*/', '', 'g')) FROM p),
+		WITH p AS (SELECT * FROM process WHERE framework IS NOT NULL UNION ALL SELECT * FROM process
+		WHERE (SELECT count(framework) FROM process) = 0)
+		SELECT (SELECT string_agg(DISTINCT regexp_replace(command, '\S*/', '', 'g'), '; ' ORDER BY regexp_replace(command, '\S*/', '', 'g'))
+		FROM p),
 			(SELECT string_agg(DISTINCT trim(framework || ' ' || coalesce(framework_version, '')), ', '
 				ORDER BY trim(framework || ' ' || coalesce(framework_version, ''))) FROM p
-				WHERE framework_version IS NOT NULL OR framework NOT IN (SELECT framework FROM p WHERE framework_version IS NOT NULL)), (SELECT string_agg(DISTINCT python_version, ', ' ORDER BY python_version) FROM p),
-			(SELECT string_agg(DISTINCT device_name, ', ' ORDER BY device_name) FROM session), (SELECT string_agg(DISTINCT cpu_model, ', ' ORDER BY cpu_model) FROM session),
-			(SELECT nullif(greatest(count(DISTINCT rank), max(world_size)), 0)::VARCHAR FROM process), (SELECT string_agg(DISTINCT source, ', ' ORDER BY source) FROM session),
+				WHERE framework_version IS NOT NULL OR framework NOT IN (SELECT framework FROM p WHERE framework_version IS NOT NULL)),
+				(SELECT string_agg(DISTINCT python_version, ', ' ORDER BY python_version) FROM p),
+			(SELECT string_agg(DISTINCT device_name, ', ' ORDER BY device_name) FROM session),
+			(SELECT string_agg(DISTINCT cpu_model, ', ' ORDER BY cpu_model) FROM session),
+			(SELECT nullif(greatest(count(DISTINCT rank), max(world_size)), 0)::VARCHAR FROM process),
+			(SELECT string_agg(DISTINCT source, ', ' ORDER BY source) FROM session),
 			(SELECT string_agg(DISTINCT level, ', ' ORDER BY level) FROM session)`, nil, targets...)
 	for i, f := range facts {
 		s.Facts[i] = f.String

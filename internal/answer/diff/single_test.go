@@ -63,14 +63,17 @@ func traced(t *testing.T, steps int, marked bool, host float64, calls []call) *S
 			correlation++
 			ids := map[string]any{"correlation": correlation, "device": 0, "stream": 7}
 			rows = append(rows, map[string]any{"ph": "X", "cat": "cpu_op", "name": c.operator, "pid": 7, "tid": 7, "ts": now, "dur": host - 1},
-				map[string]any{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": now + 1, "dur": 2, "args": map[string]any{"correlation": correlation}})
+				map[string]any{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": now + 1, "dur": 2,
+					"args": map[string]any{"correlation": correlation}})
 			device = math.Max(device+1, now+5)
-			rows = append(rows, map[string]any{"ph": "X", "cat": "kernel", "name": c.kernel, "pid": 0, "tid": 7, "ts": device, "dur": c.us, "args": ids})
+			rows = append(rows, map[string]any{"ph": "X", "cat": "kernel", "name": c.kernel, "pid": 0, "tid": 7, "ts": device, "dur": c.us,
+				"args": ids})
 			device += c.us
 			now += host
 		}
 		if marked {
-			rows = append(rows, map[string]any{"ph": "X", "cat": "user_annotation", "name": fmt.Sprintf("ProfilerStep#%d", step+3), "pid": 7, "tid": 7, "ts": begin, "dur": now - begin})
+			rows = append(rows, map[string]any{"ph": "X", "cat": "user_annotation", "name": fmt.Sprintf("ProfilerStep#%d", step+3), "pid": 7,
+				"tid": 7, "ts": begin, "dur": now - begin})
 		}
 	}
 	return sideOfFile(t, map[string]any{"traceEvents": rows})
@@ -115,7 +118,8 @@ func TestASingleStepEndsWithItsWorkOnTheDevice(t *testing.T) {
 		"a percent more":              {traced(t, 1, true, 20, with(with(model, attention, 1.01), "aten::addmm", 1.01)), verdict.Neutral, ""},
 	} {
 		r := Compare(before, c.after, 3)
-		if r.Verdict != c.verdict || c.first != "" && (r.Rows[0].Kind != "operator" || r.Rows[0].Key != c.first || !r.Rows[0].Significant || !strings.Contains(r.Sentence, c.first)) {
+		if r.Verdict != c.verdict || c.first != "" && (r.Rows[0].Kind != "operator" || r.Rows[0].Key != c.first || !r.Rows[0].Significant ||
+			!strings.Contains(r.Sentence, c.first)) {
 			t.Errorf("%s: %s %+v", name, r.Sentence, r.Rows[0])
 		}
 		if r.Confidence != Low || c.verdict != verdict.Neutral && !strings.Contains(r.Sentence, "is not known from so few") {
@@ -128,13 +132,15 @@ func TestASingleStepEndsWithItsWorkOnTheDevice(t *testing.T) {
 func TestStepsOfAHostThatIsAheadAreTimedByTheDevice(t *testing.T) {
 	for _, n := range []int{2, 6} {
 		r := Compare(traced(t, n, true, 20, model), traced(t, n, true, 20, with(model, attention, 0.5)), 3)
-		if r.Verdict != verdict.Improvement || math.Abs(r.Step.Before-2.005) > 0.01 || math.Abs(r.Step.After-1.555) > 0.01 || r.Rows[0].Key != attention || math.Abs(r.Rows[0].Before-0.9) > 1e-6 {
+		if r.Verdict != verdict.Improvement || math.Abs(r.Step.Before-2.005) > 0.01 || math.Abs(r.Step.After-1.555) > 0.01 ||
+			r.Rows[0].Key != attention || math.Abs(r.Rows[0].Before-0.9) > 1e-6 {
 			t.Errorf("%d steps: %s %+v", n, r.Sentence, r.Rows[0])
 		}
 	}
 	// Of one that is not ahead its own times count: what a faster kernel brings does not show.
 	r := Compare(traced(t, 3, true, 1000, model), traced(t, 3, true, 1000, with(model, attention, 0.5)), 3)
-	if r.Verdict != verdict.Neutral || r.Step.Before != 5 || !strings.Contains(r.Sentence, "devices work 1.550 ms instead of 2.000 ms does not show in it") {
+	if r.Verdict != verdict.Neutral || r.Step.Before != 5 || !strings.Contains(r.Sentence, "devices work 1.550 ms instead of 2.000 ms does "+
+		"not show in it") {
 		t.Errorf("%s", r.Sentence)
 	}
 }
@@ -155,7 +161,8 @@ func TestWorkOfNoOperatorIsNamedByItsKernel(t *testing.T) {
 	alone := func(us float64) *Side {
 		var rows []map[string]any
 		for i, took := range []float64{us, 500} {
-			rows = append(rows, map[string]any{"ph": "X", "cat": "kernel", "name": []string{"gemm", "relu"}[i], "pid": 0, "tid": 7, "ts": 1000 + 5000*i, "dur": took, "args": map[string]any{"device": 0, "stream": 7}})
+			rows = append(rows, map[string]any{"ph": "X", "cat": "kernel", "name": []string{"gemm", "relu"}[i], "pid": 0, "tid": 7,
+				"ts": 1000 + 5000*i, "dur": took, "args": map[string]any{"device": 0, "stream": 7}})
 		}
 		rows[1]["ts"] = 1000 + us + 10
 		return sideOfFile(t, map[string]any{"traceEvents": rows})
@@ -170,10 +177,13 @@ func TestWorkOfNoOperatorIsNamedByItsKernel(t *testing.T) {
 func TestWorkIsOfTheOperatorAroundItsFunctions(t *testing.T) {
 	rows := []map[string]any{{"ph": "X", "cat": "cpu_op", "name": "FlashAttnFunc", "pid": 7, "tid": 7, "ts": 100, "dur": 100}}
 	for i := range 5 {
-		rows = append(rows, map[string]any{"ph": "X", "cat": "python_function", "name": fmt.Sprintf("triton.py(%d): run", i), "pid": 7, "tid": 7, "ts": 110 + i, "dur": 80 - 2*i})
+		rows = append(rows, map[string]any{"ph": "X", "cat": "python_function", "name": fmt.Sprintf("triton.py(%d): run", i), "pid": 7, "tid": 7,
+			"ts": 110 + i, "dur": 80 - 2*i})
 	}
-	rows = append(rows, map[string]any{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "pid": 7, "tid": 7, "ts": 130, "dur": 5, "args": map[string]any{"correlation": 9}},
-		map[string]any{"ph": "X", "cat": "kernel", "name": "_fwd_kernel", "pid": 0, "tid": 7, "ts": 150, "dur": 500, "args": map[string]any{"correlation": 9, "device": 0, "stream": 7}})
+	rows = append(rows, map[string]any{"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernel", "pid": 7, "tid": 7, "ts": 130, "dur": 5,
+		"args": map[string]any{"correlation": 9}},
+		map[string]any{"ph": "X", "cat": "kernel", "name": "_fwd_kernel", "pid": 0, "tid": 7, "ts": 150, "dur": 500,
+			"args": map[string]any{"correlation": 9, "device": 0, "stream": 7}})
 	side := sideOfFile(t, map[string]any{"traceEvents": rows})
 	if got := side.PerStep[Key{"operator", "FlashAttnFunc"}]; math.Abs(got-0.5) > 1e-9 {
 		t.Errorf("%g ms of %v", got, side.PerStep)
@@ -191,7 +201,8 @@ func TestDevicesOfTwoMakersMeetInOperatorsAndClasses(t *testing.T) {
 			classes[row.Key] = row
 		}
 	}
-	for class, want := range map[string][2]float64{"convolution": {0.4, 0.5}, "matrix product": {0.6, 0.52}, "attention": {0.9, 1.7}, "normalization": {0.1, 0.13}} {
+	for class, want := range map[string][2]float64{"convolution": {0.4, 0.5}, "matrix product": {0.6, 0.52}, "attention": {0.9, 1.7},
+		"normalization": {0.1, 0.13}} {
 		if row := classes[class]; math.Abs(row.Before-want[0]) > 1e-6 || math.Abs(row.After-want[1]) > 1e-6 {
 			t.Errorf("%s: %+v", class, row)
 		}
@@ -223,10 +234,12 @@ func TestARealStepWithAFasterKernel(t *testing.T) {
 		}
 		return 20
 	}
-	if r := Compare(before, slower(flash), 3); r.Verdict != verdict.Improvement || r.Rows[0].Key != attention || math.Abs(r.Rows[0].After/r.Rows[0].Before-0.5) > 1e-3 {
+	if r := Compare(before, slower(flash), 3); r.Verdict != verdict.Improvement || r.Rows[0].Key != attention ||
+		math.Abs(r.Rows[0].After/r.Rows[0].Before-0.5) > 1e-3 {
 		t.Errorf("%s %+v", r.Sentence, r.Rows[0])
 	}
-	if r := Compare(before, slower(func(string) float64 { return 20.2 }), 3); r.Verdict != verdict.Neutral && r.Verdict != verdict.Inconclusive {
+	if r := Compare(before, slower(func(string) float64 { return 20.2 }), 3); r.Verdict != verdict.Neutral &&
+		r.Verdict != verdict.Inconclusive {
 		t.Errorf("%s", r.Sentence)
 	}
 	own := sideOfFile(t, given(t))

@@ -49,10 +49,12 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 		if row.Noise != nil {
 			noise = fmt.Sprintf("±%.4f", *row.Noise)
 		}
-		fmt.Fprintf(out, "  %s %10.4f %10.4f %9s %9s  %-9s %s\n", mark, row.Before, row.After, change, noise, row.Kind, cut(printable.Text(row.Key), 90))
+		fmt.Fprintf(out, "  %s %10.4f %10.4f %9s %9s  %-9s %s\n", mark, row.Before, row.After, change, noise, row.Kind,
+			cut(printable.Text(row.Key), 90))
 	}
 	if shown > 0 {
-		fmt.Fprintf(out, "\n  * more than a percent of %s, and more than what the row itself differs by at random (noise; where it has none, %.1f %%)\n", r.What, r.NoisePercent)
+		fmt.Fprintf(out, "\n  * more than a percent of %s, and more than what the row itself differs by at random (noise; where it has "+
+			"none, %.1f %%)\n", r.What, r.NoisePercent)
 	}
 	r.Memory.write(out, top)
 	return out.Flush()

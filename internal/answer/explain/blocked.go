@@ -15,7 +15,8 @@ func blocked(r *Recording) (found []Explanation, err error) {
 			return false
 		}
 		idle := row.Stack.Has(signSelect) || strings.HasPrefix(row.Syscall, "epoll")
-		return !(idle && row.Stack.Has(signEventLoop|signHTTPServer)) && (!isFileCall(row.Syscall) || row.Stack.Has(signPool|signHTTP|signPipe|signSubprocess))
+		return !(idle && row.Stack.Has(signEventLoop|signHTTPServer)) && (!isFileCall(row.Syscall) ||
+			row.Stack.Has(signPool|signHTTP|signPipe|signSubprocess))
 	})
 	for _, place := range heaviest(r.Rows, waits, innermost, byPlace) {
 		if place.ns < leastShare/2*r.Wall() || len(found) == 3 {
@@ -103,7 +104,8 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 		return r.sender(e, at, claims), nil
 	case call == "flock" || call == "fcntl":
 		e.title = "a lock on a file"
-		e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock on a file (%s) at %s, which another process holds.%s", share, call, at.at(), loop)
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock on a file (%s) at %s, which another process holds.%s", share, call,
+			at.at(), loop)
 		e.Advice = "Hold it for less, give each process a file of its own, or take the lock less often; lslocks shows who holds it."
 		return e, nil
 	case call == "futex" || has(signLock):
@@ -131,8 +133,10 @@ const oftenStarts = 1.0
 func (r *Recording) starts() (string, error) {
 	var count, commands, wall int64
 	err := r.db.Row(r.ctx, `WITH s AS (SELECT command, count, wall_ns FROM short_process WHERE parent_pid = $1
-			UNION ALL SELECT command, 1, least(coalesce(ended_ns, $3), $3) - started_ns FROM process WHERE parent_pid = $1 AND started_ns BETWEEN $2 AND $3)
-		SELECT coalesce(sum(count), 0)::BIGINT, count(DISTINCT command), coalesce(sum(wall_ns), 0)::BIGINT FROM s`, []any{r.Pace.PID, r.From, r.Until}, &count, &commands, &wall)
+			UNION ALL SELECT command, 1, least(coalesce(ended_ns, $3), $3) - started_ns FROM process WHERE parent_pid = $1 AND started_ns BETWEEN $2
+			AND $3)
+		SELECT coalesce(sum(count), 0)::BIGINT, count(DISTINCT command), coalesce(sum(wall_ns), 0)::BIGINT
+		FROM s`, []any{r.Pace.PID, r.From, r.Until}, &count, &commands, &wall)
 	rate := float64(count) / r.Wall() * 1e9
 	if err != nil || rate < oftenStarts {
 		return "", err
@@ -170,7 +174,8 @@ func (r *Recording) meanwhile(claims map[int]float64, waker int32) (h holding, e
 	}
 	sums := map[holding]float64{}
 	total := 0.0
-	err = r.db.Each(r.ctx, fmt.Sprintf(`WITH w AS (SELECT ts_ns AS b, ts_ns + weight_ns AS e FROM sample WHERE pid = %[1]d AND tid = %[2]d AND state = 'off_cpu'
+	err = r.db.Each(r.ctx, fmt.Sprintf(`WITH w AS (SELECT ts_ns AS b, ts_ns + weight_ns AS e FROM sample WHERE pid = %[1]d AND tid = %[2]d
+		AND state = 'off_cpu'
 			AND waker_tid = %[3]d AND stack_id IN (%[4]s) ORDER BY weight_ns DESC LIMIT %[5]d)
 		SELECT s.stack_id, coalesce(s.syscall, ''), sum(least(s.ts_ns + s.weight_ns, w.e) - greatest(s.ts_ns, w.b))::BIGINT
 		FROM w JOIN sample s ON s.tid = %[3]d AND s.ts_ns < w.e AND s.ts_ns + s.weight_ns > w.b WHERE s.stack_id IS NOT NULL GROUP BY ALL`,
@@ -220,7 +225,8 @@ func (r *Recording) sender(e Explanation, at *Frame, claims map[int]float64) Exp
 			moving += row.NS
 		}
 	}
-	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 && places[0].ns > busy/3 {
+	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 &&
+		places[0].ns > busy/3 {
 		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their time at %s.", percent(places[0].ns/busy), places[0].of.at())
 	}
 	if busy > 0 && moving > busy/2 {
@@ -319,7 +325,8 @@ func (r *Recording) pool(e Explanation, at *Frame, claims map[int]float64) Expla
 	if busy > 0 && moving > busy/3 {
 		e.title = "pickling to a pool"
 		e.Explained = r.share(claims) * moving / busy
-		e.sentence = fmt.Sprintf("%s of the time goes to pickling: %s at %s waits while %s of what its workers and feeding threads do is to serialise arguments and results and move them through pipes.",
+		e.sentence = fmt.Sprintf("%s of the time goes to pickling: %s at %s waits while %s of what its workers and feeding threads do is to "+
+			"serialise arguments and results and move them through pipes.",
 			percent(e.Explained), name, at.at(), percent(moving/busy))
 		e.Advice = "Send less for each task: give large arrays to the workers once (an initializer, shared memory), and send what differs."
 		return e
@@ -327,7 +334,8 @@ func (r *Recording) pool(e Explanation, at *Frame, claims map[int]float64) Expla
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for %s at %s.", share, name, at.at())
 	e.Advice = "Give the pool more workers if CPUs are left, or make its tasks cheaper."
 	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 && busy > 0 {
-		e.sentence = fmt.Sprintf("%s of the time the thread waits for %s at %s, whose workers spend %s of theirs at %s.", share, name, at.at(), percent(places[0].ns/busy), places[0].of.at())
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for %s at %s, whose workers spend %s of theirs at %s.", share, name, at.at(),
+			percent(places[0].ns/busy), places[0].of.at())
 	}
 	return e
 }

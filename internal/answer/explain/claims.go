@@ -118,8 +118,9 @@ func (r *Recording) measure(e *Explanation) {
 }
 
 // merged sorts the explanations and makes one of two that share more than half of the smaller one's samples: the one of
-// the earlier kind names the cause, the other is its evidence, unless that would hide most of the time. It takes the other's share if that is mostly of the same
-// samples; else a wait of a few percent within a line that holds all would seem to explain everything.
+// the earlier kind names the cause, the other is its evidence, unless that would hide most of the time. It takes the
+// other's share if that is mostly of the same samples; else a wait of a few percent within a line that holds all would
+// seem to explain everything.
 func merged(r *Recording, found []Explanation) []Explanation {
 	slices.SortStableFunc(found, func(a, b Explanation) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.score, a.score))

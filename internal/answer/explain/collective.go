@@ -31,7 +31,8 @@ func collectives(r *Recording) ([]Explanation, error) {
 	}
 	var calls, mean sql.NullFloat64
 	var name sql.NullString
-	err := r.db.Row(r.ctx, `SELECT sum(weight), avg(bytes), mode(name) FROM span WHERE pid = ? AND layer = 'collective' AND category IN ('collective', 'issue')`,
+	err := r.db.Row(r.ctx, `SELECT sum(weight), avg(bytes), mode(name) FROM span WHERE pid = ? AND layer = 'collective'
+		AND category IN ('collective', 'issue')`,
 		[]any{r.Pace.PID}, &calls, &mean, &name)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func collectives(r *Recording) ([]Explanation, error) {
 		each := calls.Float64 / n
 		if each >= manyCollectives && mean.Valid && mean.Float64 < smallCollective {
 			e.title = "many small collectives"
-			e.sentence = fmt.Sprintf("%s of the time goes to many small collectives%s: about %.0f small collectives a step of %s on average.", percent(r.share(claims)), where, each, bytes(mean.Float64))
+			e.sentence = fmt.Sprintf("%s of the time goes to many small collectives%s: about %.0f small collectives a step of %s on average.",
+				percent(r.share(claims)), where, each, bytes(mean.Float64))
 			e.Advice = "Put gradients into one flat buffer or bucket and reduce that once (DistributedDataParallel's buckets do it): each call costs its latency, however small it is."
 		}
 	}
@@ -101,7 +103,8 @@ func (r *Recording) lateRank(claims map[int]float64) (lateRank, bool) {
 	if most == nil {
 		return lateRank{}, false
 	}
-	return lateRank{fmt.Sprintf("%s of the time the thread waits in collectives for rank %d, which spends %s more of the time at %s than this rank does.",
+	return lateRank{fmt.Sprintf("%s of the time the thread waits in collectives for rank %d, which spends %s more of the time at %s than "+
+		"this rank does.",
 		percent(r.share(claims)), *latest.Rank, percent(lines[most]/r.Wall()), most.at()), most.place()}, true
 }
 
@@ -138,7 +141,8 @@ func interpreterLock(r *Recording) ([]Explanation, error) {
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for Python's global lock (GIL).", percent(r.share(claims)))
 	if all := heaviest(r.Others, holds, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(all) > 0 {
 		e.Place = all[0].of.place()
-		e.sentence = fmt.Sprintf("%s of the time the thread waits for Python's global lock (GIL), which another thread holds at %s.", percent(r.share(claims)), all[0].of.at())
+		e.sentence = fmt.Sprintf("%s of the time the thread waits for Python's global lock (GIL), which another thread holds at %s.",
+			percent(r.share(claims)), all[0].of.at())
 	}
 	e.Advice = "Move that thread's work to another process, or into code that releases the lock."
 	return []Explanation{e}, nil

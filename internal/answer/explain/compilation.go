@@ -62,7 +62,8 @@ func compilation(r *Recording) ([]Explanation, error) {
 		return []Explanation{e}, nil
 	}
 	e.title = "recompilation"
-	e.sentence = fmt.Sprintf("Recompilation%s takes %s of the time: the compiler works again and again while the job runs.", where, percent(r.share(claims)))
+	e.sentence = fmt.Sprintf("Recompilation%s takes %s of the time: the compiler works again and again while the job runs.", where,
+		percent(r.share(claims)))
 	e.Evidence = r.heavyPart(claims)
 	jax := slices.ContainsFunc(sortedKeys(claims), func(i int) bool {
 		return slices.ContainsFunc(r.Rows[i].Stack.Frames, func(f *Frame) bool {
@@ -79,7 +80,8 @@ func compilation(r *Recording) ([]Explanation, error) {
 // compiles reports whether a stack is in a compiler at work; importing one is not compiling.
 func (s *Stack) compiles() bool {
 	for _, f := range s.Frames {
-		if f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0 {
+		if f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" &&
+			f.Signs&signCompile != 0 {
 			return true
 		}
 	}
@@ -90,7 +92,8 @@ func (s *Stack) compiles() bool {
 func (s *Stack) userAboveCompiler() *Frame {
 	for i := len(s.Frames) - 1; i >= 0; i-- {
 		f := s.Frames[i]
-		if !(f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" && f.Signs&signCompile != 0) {
+		if !(f.Kind == "python" && f.Function != "<module>" && evidence.Compiles(f.Function, f.File) || f.Kind == "native" &&
+			f.Signs&signCompile != 0) {
 			continue
 		}
 		for _, at := range s.user {

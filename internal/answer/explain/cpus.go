@@ -10,7 +10,8 @@ func quota(r *Recording) ([]Explanation, error) {
 	var throttles, ns sql.NullFloat64
 	err := r.db.Row(r.ctx, fmt.Sprintf(`SELECT max(n), max(ns) FROM (
 		SELECT scope, sum(value) FILTER (name = 'cgroup_cpu_throttles') AS n, sum(value) FILTER (name = 'cgroup_cpu_throttled') AS ns
-		FROM %s WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d GROUP BY scope)`, r.onHost("counter"), r.From, r.Until+1e9), nil, &throttles, &ns)
+		FROM %s WHERE source = 'cgroup' AND ts_ns > %d AND ts_ns <= %d
+		GROUP BY scope)`, r.onHost("counter"), r.From, r.Until+1e9), nil, &throttles, &ns)
 	if err != nil || throttles.Float64 == 0 {
 		return nil, err
 	}
@@ -21,9 +22,10 @@ func quota(r *Recording) ([]Explanation, error) {
 		return nil, nil
 	}
 	e := Explanation{claims: claims, Explained: share, title: "a CPU quota"}
-	e.sentence = fmt.Sprintf("A CPU quota holds the job back for %s of the time: its control group was throttled %.0f times in %.0f s.", percent(share), throttles.Float64, r.Wall()/1e9)
-	e.Advice = "Raise the limit (cpu.max or cpu.cfs_quota_us of the control group, resources.limits.cpu in Kubernetes, --cpus of a container), " +
-		"or run fewer busy threads than it allows."
+	e.sentence = fmt.Sprintf("A CPU quota holds the job back for %s of the time: its control group was throttled %.0f times in %.0f s.",
+		percent(share), throttles.Float64, r.Wall()/1e9)
+	e.Advice = "Raise the limit (cpu.max or cpu.cfs_quota_us of the control group, resources.limits.cpu in Kubernetes, --cpus of a " +
+		"container), or run fewer busy threads than it allows."
 	return []Explanation{e}, nil
 }
 
@@ -64,9 +66,12 @@ func (r *Recording) busyThreads() (n int, openMP int) {
 func (r *Recording) cpus() (n int, others float64, known bool, err error) {
 	var counted sql.NullInt64
 	var busy, job sql.NullFloat64
-	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM %[1]s WHERE source = 'cpu' AND device LIKE 'cpu%%'), (SELECT max(cpu) + 1 FROM %[2]s)),
-		(SELECT sum(value) FROM %[1]s WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal') AND ts_ns > %[3]d AND ts_ns <= %[4]d),
-		(SELECT sum(weight_ns)::DOUBLE FROM %[2]s WHERE state = 'on_cpu')`, r.onHost("counter"), r.onHost("sample"), r.From, r.Until), nil, &counted, &busy, &job)
+	err = r.db.Row(r.ctx, fmt.Sprintf(`SELECT greatest((SELECT count(DISTINCT device) FROM %[1]s WHERE source = 'cpu' AND device LIKE 'cpu%%'),
+		(SELECT max(cpu) + 1 FROM %[2]s)),
+		(SELECT sum(value) FROM %[1]s WHERE name IN ('cpu_user', 'cpu_nice', 'cpu_system', 'cpu_irq', 'cpu_softirq', 'cpu_steal')
+		AND ts_ns > %[3]d AND ts_ns <= %[4]d),
+		(SELECT sum(weight_ns)::DOUBLE FROM %[2]s WHERE state = 'on_cpu')`, r.onHost("counter"), r.onHost("sample"), r.From, r.Until), nil,
+		&counted, &busy, &job)
 	if busy.Valid {
 		others, known = max(0, (busy.Float64-job.Float64)/r.Wall()), true
 	}
@@ -93,7 +98,8 @@ func contention(r *Recording) ([]Explanation, error) {
 	if openMP > n && n > 0 && r.share(all) >= leastShare/2 {
 		where := r.top(all, innermost)
 		e := Explanation{claims: all, title: "too many threads"}
-		e.sentence = fmt.Sprintf("Oversubscription: %d threads compete for %d CPUs, which costs %s of the time in waiting for a CPU or for each other.", busy, n, percent(r.share(all)))
+		e.sentence = fmt.Sprintf("Oversubscription: %d threads compete for %d CPUs, which costs %s of the time in waiting for a CPU or for "+
+			"each other.", busy, n, percent(r.share(all)))
 		e.Evidence = fmt.Sprintf("%d of them are in one OpenMP team%s.", openMP, atPlace(where))
 		e.Advice = fmt.Sprintf("Set torch.set_num_threads or OMP_NUM_THREADS to %d or fewer; small operators are faster with one.", n)
 		return []Explanation{e}, nil
@@ -112,13 +118,15 @@ func contention(r *Recording) ([]Explanation, error) {
 	}
 	if mine := r.cpusSeen(); mine > 0 && mine < n && busy > mine && jobBusy > 0.8*float64(mine) {
 		e.title = "too few CPUs in its set"
-		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's %d busy threads run on %d of the machine's %d CPUs.", percent(r.share(preempted)), busy, mine, n)
+		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's %d busy threads run on %d of the "+
+			"machine's %d CPUs.", percent(r.share(preempted)), busy, mine, n)
 		e.Advice = "A cpuset or an affinity holds it there: give it more CPUs (cpuset.cpus, taskset, a static CPU policy of Kubernetes), or fewer threads."
 		return append(found, e), nil
 	}
 	if busy > n && n > 0 && (!known || jobBusy >= others) {
 		e.title = "too many threads"
-		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's own %d busy threads share %d CPUs.", percent(r.share(preempted)), busy, n)
+		e.sentence = fmt.Sprintf("%s of the time the thread is ready to run and has no CPU: the job's own %d busy threads share %d CPUs.",
+			percent(r.share(preempted)), busy, n)
 		e.Advice = "Use fewer workers or threads (num_workers, OMP_NUM_THREADS, torch.set_num_threads), or give the job more CPUs."
 		return append(found, e), nil
 	}

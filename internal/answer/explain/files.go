@@ -7,7 +7,8 @@ import (
 )
 
 // ioCalls are system calls on files.
-var ioCalls = []string{"fsync", "fdatasync", "sync", "syncfs", "msync", "write", "pwrite64", "writev", "read", "pread64", "readv", "openat", "open", "rename", "renameat2",
+var ioCalls = []string{"fsync", "fdatasync", "sync", "syncfs", "msync", "write", "pwrite64", "writev", "read", "pread64", "readv", "openat",
+	"open", "rename", "renameat2",
 	"unlink", "unlinkat", "newfstatat", "stat", "ftruncate", "fallocate", "sendfile", "copy_file_range", "getdents64"}
 
 // inputOutput: the thread reads, writes or syncs files, on the CPU or waiting, and writes checkpoints.

@@ -21,7 +21,8 @@ type node struct {
 }
 
 func newNode(depth int) *node {
-	return &node{claims: map[int]float64{}, children: map[string]*node{}, lines: map[*Frame]*node{}, own: map[*Frame]map[int]float64{}, depth: depth}
+	return &node{claims: map[int]float64{}, children: map[string]*node{}, lines: map[*Frame]*node{}, own: map[*Frame]map[int]float64{},
+		depth: depth}
 }
 
 // userTree adds up rows by the functions of the user's code, from the outermost one to the innermost.
@@ -227,7 +228,8 @@ func (r *Recording) describe(n *node) Explanation {
 			}
 		}
 		if r.share(line) < 0.7*share {
-			e.sentence = fmt.Sprintf("%s of the time is %s; its hottest line, %s, has %s%s.", percent(share), n.frame.name(), n.frame.place(), percent(r.share(line)), what.text)
+			e.sentence = fmt.Sprintf("%s of the time is %s; its hottest line, %s, has %s%s.", percent(share), n.frame.name(), n.frame.place(),
+				percent(r.share(line)), what.text)
 		}
 	}
 	e.Advice = what.advice
@@ -274,7 +276,8 @@ func (r *Recording) runnerTime(claims map[int]float64) (ns float64) {
 
 func isTrainer(s *Stack) bool {
 	return slices.ContainsFunc(s.Inside(), func(f *Frame) bool {
-		return f.Kind == "python" && (strings.Contains(f.File, "/lightning/") || strings.Contains(f.File, "/pytorch_lightning/") || strings.Contains(f.File, "transformers/trainer.py") ||
+		return f.Kind == "python" && (strings.Contains(f.File, "/lightning/") || strings.Contains(f.File, "/pytorch_lightning/") ||
+			strings.Contains(f.File, "transformers/trainer.py") ||
 			strings.Contains(f.File, "/ignite/") || strings.Contains(f.File, "/keras/") || strings.Contains(f.File, "/ipykernel/"))
 	})
 }
@@ -324,7 +327,8 @@ func (r *Recording) inside(own map[int]float64) insides {
 		return insides{", in " + native[0].of, fmt.Sprintf("Call %s less often, or with less data.", native[0].of)}
 	}
 	if native := heaviest(r.Rows, own, nativePackage, strings.Compare); len(native) > 0 && native[0].ns > total/2 {
-		return insides{", Python that calls functions of " + native[0].of, "Replace a loop over elements by one call on whole arrays, or do it less often."}
+		return insides{", Python that calls functions of " + native[0].of, "Replace a loop over elements by one call on whole arrays, or do it " +
+			"less often."}
 	}
 	if len(ops) > 0 && ops[0].ns > longOperator*total && r.meanCall(ops[0].of) > smallCall {
 		return insides{", in " + ops[0].of, operatorAdvice(ops[0].of)}
@@ -358,7 +362,8 @@ func (r *Recording) meanCall(operator string) float64 {
 	if r.db == nil {
 		return 0
 	}
-	if err := r.db.Row(r.ctx, `SELECT sum(duration_ns * weight) / sum(weight) FROM span WHERE pid = ? AND layer = 'op' AND name = ? AND duration_ns > 0`,
+	if err := r.db.Row(r.ctx, `SELECT sum(duration_ns * weight) / sum(weight) FROM span WHERE pid = ? AND layer = 'op' AND name = ?
+		AND duration_ns > 0`,
 		[]any{r.Pace.PID, operator}, &mean); err != nil {
 		return 0
 	}
@@ -479,7 +484,8 @@ func (r *Recording) libraryAlone() (Explanation, bool) {
 	}
 	held := r.rows(func(row *Row) bool { return hasFunction(row.Stack, lib) })
 	return Explanation{Place: lib.place(), claims: held, title: lib.name(),
-		sentence: fmt.Sprintf("%s of the time is %s (%s); no line of the job's own code is on these stacks.", percent(r.share(held)), lib.name(), library(lib))}, true
+		sentence: fmt.Sprintf("%s of the time is %s (%s); no line of the job's own code is on these stacks.", percent(r.share(held)), lib.name(),
+			library(lib))}, true
 }
 
 // kernel is the native function with the most time of its own, for threads without Python frames.
@@ -506,7 +512,10 @@ func kernel(r *Recording) ([]Explanation, error) {
 	}
 	top := leaves[0].of
 	claims := r.rows(func(row *Row) bool {
-		return row.OnCPU && slices.ContainsFunc(row.Stack.Frames, func(f *Frame) bool { return f.Function == top.function && f.Module == top.module })
+		return row.OnCPU && slices.ContainsFunc(row.Stack.Frames, func(f *Frame) bool {
+			return f.Function == top.function &&
+				f.Module == top.module
+		})
 	})
 	return []Explanation{{claims: claims, title: top.function,
 		sentence: fmt.Sprintf("%s of the time is the native function %s of %s.", percent(r.share(claims)), top.function, top.module)}}, nil

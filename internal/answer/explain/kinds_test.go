@@ -15,9 +15,11 @@ var pure = []string{"loader", "io", "compilation", "rare_steps", "synchronisatio
 
 // TestEachKindFiresAndItsNearMissDoesNot gives each kind a recording that shows it and one that nearly does.
 func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
-	forward := script + "; Net.forward@/home/me/fit.py:12; _call_impl@" + site + "torch/nn/modules/module.py:9; forward@" + site + "torch/nn/modules/linear.py:5; op:aten::addmm"
+	forward := script + "; Net.forward@/home/me/fit.py:12; _call_impl@" + site + "torch/nn/modules/module.py:9; forward@" + site +
+		"torch/nn/modules/linear.py:5; op:aten::addmm"
 	next := script + "; __next__@" + site + "torch/utils/data/dataloader.py:700; "
-	getitem := "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Photos.__getitem__@/home/me/fit.py:25; Image.convert@" + site + "PIL/Image.py:900; native:decode@_imaging.cpython-311.so"
+	getitem := "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Photos.__getitem__@/home/me/fit.py:25; Image.convert@" + site +
+		"PIL/Image.py:900; native:decode@_imaging.cpython-311.so"
 	worker := func(rows ...seen) other { return other{Thread{200, 200}, rows} }
 	for _, c := range []struct {
 		kind string
@@ -33,16 +35,21 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
 		{kind: "loader",
 			pace: []seen{{9000, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {9000, "on", forward}},
-			with: []other{worker(seen{17000, "recvfrom", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Remote.__getitem__@/home/me/fit.py:25"},
+			with: []other{worker(seen{17000, "recvfrom", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; " +
+				"Remote.__getitem__@/home/me/fit.py:25"},
 				seen{1000, "on", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; Remote.__getitem__@/home/me/fit.py:26"})},
 			want: `45 %.*1 workers wait 94 % of their time at Remote\.__getitem__ \(fit\.py:25\), in the system call recvfrom.*More workers`,
 			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
 		{kind: "loader",
-			pace: []seen{{12000, "on", script + "; __iter__@" + site + "torch/utils/data/dataloader.py:480; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100; native:fork@libc.so.6"}, {6000, "on", forward}},
+			pace: []seen{{12000, "on", script + "; __iter__@" + site + "torch/utils/data/dataloader.py:480; " +
+				"_MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100; native:fork@libc.so.6"},
+				{6000, "on", forward}},
 			want: `60 %.*starts and stops its workers.*persistent_workers`,
-			miss: []seen{{700, "on", script + "; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100"}, {18000, "on", forward}}},
+			miss: []seen{{700, "on", script + "; _MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100"},
+				{18000, "on", forward}}},
 		{kind: "loader",
-			pace: []seen{{8000, "on", next + "fetch@" + site + "torch/utils/data/_utils/fetch.py:50; Texts.__getitem__@/home/me/fit.py:8; sub@/usr/lib/python3.11/re/__init__.py:185"}, {8000, "on", forward}},
+			pace: []seen{{8000, "on", next + "fetch@" + site + "torch/utils/data/_utils/fetch.py:50; Texts.__getitem__@/home/me/fit.py:8; " +
+				"sub@/usr/lib/python3.11/re/__init__.py:185"}, {8000, "on", forward}},
 			want: `40 %.*loads its data itself.*Texts\.__getitem__ \(fit\.py:8\), in sub \(re\).*num_workers`,
 			miss: []seen{{8000, "on", script + "; fetch@/home/me/fit.py:8"}, {8000, "on", forward}}},
 		{kind: "io",
@@ -53,15 +60,19 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 		{kind: "io",
 			pace: []seen{{5000, "read", script + "; features@/home/me/fit.py:9"}, {8000, "on", forward}},
 			want: `25 %.*read at features \(fit\.py:9\)`,
-			miss: []seen{{5000, "read", script + "; features@/home/me/fit.py:9; _recv@/usr/lib/python3.11/multiprocessing/connection.py:395"}, {8000, "on", forward}}},
+			miss: []seen{{5000, "read", script + "; features@/home/me/fit.py:9; _recv@/usr/lib/python3.11/multiprocessing/connection.py:395"},
+				{8000, "on", forward}}},
 		{kind: "io",
 			pace: []seen{{5000, "pread64", script + "; features@/home/me/fit.py:9"}, {8000, "on", forward}},
 			want: `25 %.*pread64 at features \(fit\.py:9\)`,
-			miss: []seen{{5000, "pread64", script + "; features@/home/me/fit.py:9; native:sqlite3_step@libsqlite3.so.0.8.6"}, {8000, "on", forward}}},
+			miss: []seen{{5000, "pread64", script + "; features@/home/me/fit.py:9; native:sqlite3_step@libsqlite3.so.0.8.6"},
+				{8000, "on", forward}}},
 		{kind: "compilation",
-			pace: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; compile_inner@" + site + "torch/_dynamo/convert_frame.py:900"}, {8000, "on", forward}},
+			pace: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; compile_inner@" + site + "torch/_dynamo/convert_frame.py:900"},
+				{8000, "on", forward}},
 			want: `Recompilation at train_one \(fit\.py:17\) takes 45 %.*dynamic=True`,
-			miss: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; fn@" + site + "torch/_dynamo/eval_frame.py:900; <module>@" + site + "torch/_dynamo/convert_frame.py:3"}, {8000, "on", forward}}},
+			miss: []seen{{9000, "on", script + "; train_one@/home/me/fit.py:17; fn@" + site + "torch/_dynamo/eval_frame.py:900; <module>@" + site +
+				"torch/_dynamo/convert_frame.py:3"}, {8000, "on", forward}}},
 		{kind: "synchronisation",
 			pace: []seen{{9000, "on", script + "; log@/home/me/fit.py:17; native:cudaStreamSynchronize@libcudart.so.12"}, {8000, "on", forward}},
 			want: `45 %.*waits for the device at log \(fit\.py:17\)`,
@@ -72,13 +83,17 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			want: `45 %.*GIL.*another thread holds at run \(fit\.py:30\)`,
 			miss: []seen{{9000, "preempted", forward + "; native:take_gil@libpython3.11.so.1.0"}, {8000, "on", forward}}},
 		{kind: "serialisation",
-			pace: []seen{{9000, "on", script + "; run@" + site + "uvicorn/main.py:500; serialize@" + site + "fastapi/routing.py:10; TypeAdapter.dump_json@" + site + "pydantic/type_adapter.py:600"},
+			pace: []seen{{9000, "on", script + "; run@" + site + "uvicorn/main.py:500; serialize@" + site +
+				"fastapi/routing.py:10; TypeAdapter.dump_json@" + site + "pydantic/type_adapter.py:600"},
 				{5000, "on", script + "; run@" + site + "uvicorn/main.py:500; predict@/home/me/fit.py:20; op:aten::addmm"}},
 			want: `45 %.*pydantic in TypeAdapter\.dump_json`,
-			miss: []seen{{9000, "on", script + "; save@" + site + "torch/serialization.py:900; native:save@_pickle.cpython-311.so"}, {5000, "on", forward}}},
+			miss: []seen{{9000, "on", script + "; save@" + site + "torch/serialization.py:900; native:save@_pickle.cpython-311.so"},
+				{5000, "on", forward}}},
 		{kind: "hot_line",
-			pace: []seen{{11000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; Ban.__call__@/home/me/fit.py:18; op:aten::select"},
-				{7000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; _call_impl@" + site + "torch/nn/modules/module.py:9; op:aten::mm"}},
+			pace: []seen{{11000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; Ban.__call__@/home/me/fit.py:18; " +
+				"op:aten::select"},
+				{7000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; _call_impl@" + site +
+					"torch/nn/modules/module.py:9; op:aten::mm"}},
 			want: `55 %.*Ban\.__call__ \(fit\.py:18\).*aten::select`,
 			miss: []seen{{700, "on", script + "; Ban.__call__@/home/me/fit.py:18"}}},
 		{kind: "kernel",
@@ -120,13 +135,17 @@ func ofKind(all []Explanation, kind string) *Explanation {
 func TestKnownCostsFireByTheirFrames(t *testing.T) {
 	for _, c := range []struct{ stack, want string }{
 		{script + "; features@/home/me/fit.py:7; DataFrame.iterrows@" + site + "pandas/core/frame.py:1500", "DataFrame's rows"},
-		{script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; Series._get_value@" + site + "pandas/core/series.py:1000", "DataFrame's rows"},
+		{script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; Series._get_value@" + site +
+			"pandas/core/series.py:1000", "DataFrame's rows"},
 		{script + "; enrich@/home/me/fit.py:7; create_default_context@/usr/lib/python3.11/ssl.py:760", "TLS"},
 		{script + "; snapshot@/home/me/fit.py:7; deepcopy@/usr/lib/python3.11/copy.py:128", "deepcopy"},
 		{script + "; backward@" + site + "torch/_tensor.py:500; op:aten::embedding_dense_backward", "dense gradients"},
-		{script + "; features@/home/me/fit.py:7; native:torch::utils::(anonymous namespace)::recursive_store@libtorch_python.so", "making tensors of Python lists"},
-		{script + "; features@/home/me/fit.py:7; vectorize.__call__@" + site + "numpy/lib/_function_base_impl.py:2500; native:ufunc_generic_fastcall@_multiarray_umath.cpython-311.so", "for each element or row"},
-		{script + "; fetch@/home/me/fit.py:7; native:pysqlite_connection_execute@_sqlite3.cpython-311.so; native:sqlite3_step@libsqlite3.so.0", "asking a database, under fetch (fit.py:7)"},
+		{script + "; features@/home/me/fit.py:7; native:torch::utils::(anonymous namespace)::recursive_store@libtorch_python.so",
+			"making tensors of Python lists"},
+		{script + "; features@/home/me/fit.py:7; vectorize.__call__@" + site + "numpy/lib/_function_base_impl.py:2500; " +
+			"native:ufunc_generic_fastcall@_multiarray_umath.cpython-311.so", "for each element or row"},
+		{script + "; fetch@/home/me/fit.py:7; native:pysqlite_connection_execute@_sqlite3.cpython-311.so; native:sqlite3_step@libsqlite3.so.0",
+			"asking a database, under fetch (fit.py:7)"},
 	} {
 		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
 		all := r.knownCosts()
@@ -134,7 +153,8 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 			t.Errorf("%s: %+v", c.stack, all)
 		}
 	}
-	if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site + "pandas/core/series.py:900; take@" + site + "pandas/core/algorithms.py:9"}}).knownCosts(); len(all) != 0 {
+	if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site +
+		"pandas/core/series.py:900; take@" + site + "pandas/core/algorithms.py:9"}}).knownCosts(); len(all) != 0 {
 		t.Errorf("a selection of many elements is accused: %+v", all)
 	}
 	outside := "run@" + site + "pandas/core/apply.py:5; f@/home/me/fit.py:7; op:aten::mm"
@@ -161,11 +181,14 @@ func TestGarbageCollection(t *testing.T) {
 
 // TestAnomalyDetection fires by autograd's metadata, not by a traceback of another origin.
 func TestAnomalyDetection(t *testing.T) {
-	with := []seen{{3000, "on", script + "; native:torch::autograd::PyAnomalyMetadata::store_stack@libtorch_python.so; format_stack@/usr/lib/python3.11/traceback.py:5"}, {12000, "on", script + "; op:aten::mm"}}
-	if e, ok := made(t, with).anomaly(); !ok || !strings.Contains(e.sentence, "anomaly detection") || !strings.Contains(e.sentence, "fit.py:40") {
+	with := []seen{{3000, "on", script + "; native:torch::autograd::PyAnomalyMetadata::store_stack@libtorch_python.so; " +
+		"format_stack@/usr/lib/python3.11/traceback.py:5"}, {12000, "on", script + "; op:aten::mm"}}
+	if e, ok := made(t, with).anomaly(); !ok || !strings.Contains(e.sentence, "anomaly detection") || !strings.Contains(e.sentence,
+		"fit.py:40") {
 		t.Errorf("%v %s", ok, e.sentence)
 	}
-	without := []seen{{3000, "on", script + "; warn@/home/me/fit.py:3; format_stack@/usr/lib/python3.11/traceback.py:5"}, {12000, "on", script + "; op:aten::mm"}}
+	without := []seen{{3000, "on", script + "; warn@/home/me/fit.py:3; format_stack@/usr/lib/python3.11/traceback.py:5"},
+		{12000, "on", script + "; op:aten::mm"}}
 	if e, ok := made(t, without).anomaly(); ok {
 		t.Errorf("fires: %s", e.sentence)
 	}
@@ -182,10 +205,12 @@ func TestAPoolThatPickles(t *testing.T) {
 		at := r.top(r.rows(func(*Row) bool { return true }), innermost)
 		return r.pool(Explanation{}, at, r.rows(func(*Row) bool { return true }))
 	}
-	if e := first(other{Thread{100, 101}, []seen{{15000, "on", dump}}}, other{Thread{200, 200}, []seen{{5000, "on", score}}}); !strings.Contains(e.sentence, "pickling") || !strings.Contains(e.sentence, "fit.py:40") {
+	if e := first(other{Thread{100, 101}, []seen{{15000, "on", dump}}}, other{Thread{200, 200},
+		[]seen{{5000, "on", score}}}); !strings.Contains(e.sentence, "pickling") || !strings.Contains(e.sentence, "fit.py:40") {
 		t.Error(e.sentence)
 	}
-	if e := first(other{Thread{100, 101}, []seen{{500, "on", dump}}}, other{Thread{200, 200}, []seen{{15000, "on", score}}}); strings.Contains(e.sentence, "pickl") || !strings.Contains(e.sentence, "score (fit.py:12)") {
+	if e := first(other{Thread{100, 101}, []seen{{500, "on", dump}}}, other{Thread{200, 200},
+		[]seen{{15000, "on", score}}}); strings.Contains(e.sentence, "pickl") || !strings.Contains(e.sentence, "score (fit.py:12)") {
 		t.Error(e.sentence)
 	}
 }
@@ -195,7 +220,8 @@ func TestSharesSumToTheWallTime(t *testing.T) {
 	r := made(t, []seen{
 		{4000, "on", script + "; _call_impl@" + site + "torch/nn/modules/module.py:9; op:aten::mm"},
 		{5000, "on", script + "; closure@/home/me/fit.py:5; step@" + site + "torch/optim/adam.py:100"},
-		{3000, "on", script + "; step@" + site + "torch/optim/adam.py:100; closure@/home/me/fit.py:5; backward@" + site + "torch/_tensor.py:500; op:aten::mm"},
+		{3000, "on", script + "; step@" + site + "torch/optim/adam.py:100; closure@/home/me/fit.py:5; backward@" + site +
+			"torch/_tensor.py:500; op:aten::mm"},
 		{2000, "fsync", script + "; save@/home/me/fit.py:8"}, {3000, "preempted", script},
 	})
 	s := r.shares()
@@ -212,7 +238,8 @@ func TestSharesSumToTheWallTime(t *testing.T) {
 		t.Errorf("phases sum to %g %%, lines to %g %%", sum, lines)
 	}
 	// Of frames that have a phase the innermost counts: a backward pass in an optimizer's closure is one.
-	if byPhase["backward"] != 3000 || byPhase["optimizer"] != 5000 || byPhase["forward"] != 4000 || byPhase["io"] != 2000 || byPhase["short waits"] != 3000 {
+	if byPhase["backward"] != 3000 || byPhase["optimizer"] != 5000 || byPhase["forward"] != 4000 || byPhase["io"] != 2000 ||
+		byPhase["short waits"] != 3000 {
 		t.Errorf("%+v", s.Phases)
 	}
 }
@@ -237,7 +264,8 @@ func TestTheSchedulersSumOfTimeWithoutACPUIsNoShortWait(t *testing.T) {
 	r := made(t, []seen{training, {480, "preempted", script}})
 	r.addRunDelay(10_000 * 1e6)
 	r = counted(t, r, withSamples(counters(deltas(2, map[string]float64{"cpu_user": 38e9})), ranOn(2, 9000)))
-	if e := mostTelling(found(t, r, "contention"), "contention"); e == nil || !strings.Contains(e.sentence, "50 % of the time the thread is ready to run and has no CPU: other processes") {
+	if e := mostTelling(found(t, r, "contention"), "contention"); e == nil || !strings.Contains(e.sentence,
+		"50 % of the time the thread is ready to run and has no CPU: other processes") {
 		t.Errorf("%+v", e)
 	}
 }
@@ -264,7 +292,8 @@ func TestASmallCauseDoesNotHideALargeOne(t *testing.T) {
 	if all[0].Kind != "other_rule" || !strings.Contains(all[0].sentence, "loading models") || ofKind(all, "io") == nil {
 		t.Errorf("%+v", all)
 	}
-	if all = merged2(t, []seen{{12000, "read", session}, {4000, "on", session}, {3000, "on", script}}); all[0].Kind != "io" || ofKind(all, "other_rule") != nil {
+	if all = merged2(t, []seen{{12000, "read", session}, {4000, "on", session}, {3000, "on", script}}); all[0].Kind != "io" ||
+		ofKind(all, "other_rule") != nil {
 		t.Errorf("%+v", all)
 	}
 }
@@ -283,7 +312,8 @@ func merged2(t *testing.T, pace []seen) []Explanation {
 func TestNativeLibrariesAreNamed(t *testing.T) {
 	call := script + "; Replay.add@/home/me/fit.py:11; native:PyObject_Vectorcall@libpython3.11.so.1.0; native:"
 	for stack, want := range map[string]string{
-		call + "dispatcher_vectorcall@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:cfunction_call@libpython3.11.so.1.0; native:array_concatenate@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:memmove@libc.so.6": "in array_concatenate of NumPy.",
+		call + "dispatcher_vectorcall@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:cfunction_call@libpython3.11.so.1.0; " +
+			"native:array_concatenate@_multiarray_umath.cpython-311-x86_64-linux-gnu.so; native:memmove@libc.so.6": "in array_concatenate of NumPy.",
 		call + "onnxruntime_pybind11_state.so+0x5317c0 (fn)@onnxruntime_pybind11_state.so": "in ONNX Runtime.",
 		call + "list_extend@libpython3.11.so.1.0; native:memmove@libc.so.6":                "Python itself.",
 		call + "THPVariable_add@libtorch_python.so; op:aten::add":                          "Python that calls aten::add.",
@@ -301,7 +331,8 @@ func TestALoopOverElementsOfAnArrayIsPython(t *testing.T) {
 	for _, function := range []string{"array_subscript", "double_subtract", "double_add", "gentype_richcompare"} {
 		pace = append(pace, seen{4000, "on", script + "; cost@/home/me/fit.py:10; native:" + function + "@_multiarray_umath.so"})
 	}
-	if all, err := hotLine(made(t, pace)); err != nil || len(all) == 0 || !strings.Contains(all[0].sentence, "Python that calls functions of NumPy") || !strings.Contains(all[0].Advice, "whole arrays") {
+	if all, err := hotLine(made(t, pace)); err != nil || len(all) == 0 || !strings.Contains(all[0].sentence,
+		"Python that calls functions of NumPy") || !strings.Contains(all[0].Advice, "whole arrays") {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -311,9 +342,10 @@ func TestALineOfSeveralCallsNamesThem(t *testing.T) {
 	step := script + "; train@/home/me/fit.py:9; "
 	forward, adam := step+"forward@"+site+"net/layers.py:3", step+"Adam.step@"+site+"torch/optim/adam.py:100"
 	for want, pace := range map[string][]seen{
-		", in Adam.step (torch).":                                   {{17000, "on", adam}, {900, "on", forward}},
-		", 60 % of it in Adam.step (torch).":                        {{9000, "on", adam}, {6000, "on", forward}},
-		", of it 47 % in Adam.step (torch), 40 % in forward (net).": {{7000, "on", adam}, {6000, "on", forward}, {2000, "on", step + "other@" + site + "net/other.py:3"}},
+		", in Adam.step (torch).":            {{17000, "on", adam}, {900, "on", forward}},
+		", 60 % of it in Adam.step (torch).": {{9000, "on", adam}, {6000, "on", forward}},
+		", of it 47 % in Adam.step (torch), 40 % in forward (net).": {{7000, "on", adam}, {6000, "on", forward},
+			{2000, "on", step + "other@" + site + "net/other.py:3"}},
 	} {
 		all, err := hotLine(made(t, pace))
 		if err != nil || len(all) == 0 || !strings.HasSuffix(all[0].sentence, want) {
@@ -337,7 +369,8 @@ func TestCythonNamesAreThoseOfTheSource(t *testing.T) {
 
 // TestCellsAreCalledAsTheNotebookCallsThem where their names say which they are.
 func TestCellsAreCalledAsTheNotebookCallsThem(t *testing.T) {
-	for file, want := range map[string]string{"<ipython-input-2-abc123>": "cell In[2]:7", "/tmp/ipykernel_812/1234567.py": "notebook cell 1234567:7", "/home/me/fit.py": "fit.py:7"} {
+	for file, want := range map[string]string{"<ipython-input-2-abc123>": "cell In[2]:7",
+		"/tmp/ipykernel_812/1234567.py": "notebook cell 1234567:7", "/home/me/fit.py": "fit.py:7"} {
 		if f := (&Frame{Kind: "python", File: file, Line: 7}); f.place() != want || !usercode.Is(file) {
 			t.Errorf("%s: %s", file, f.place())
 		}
@@ -368,7 +401,8 @@ func TestWaitsThatNoSampleShowsAreSaid(t *testing.T) {
 }
 
 func TestAComprehensionIsCalledByItsFunction(t *testing.T) {
-	for function, want := range map[string]string{"validate.<locals>.<genexpr>": "validate", "collate.<listcomp>": "collate", "<genexpr>": "", "run.<locals>.inner": "run.inner", "f.<locals>.<lambda>": "f.<lambda>"} {
+	for function, want := range map[string]string{"validate.<locals>.<genexpr>": "validate", "collate.<listcomp>": "collate", "<genexpr>": "",
+		"run.<locals>.inner": "run.inner", "f.<locals>.<lambda>": "f.<lambda>"} {
 		if got := (&Frame{Function: function}).name(); got != want {
 			t.Errorf("%s is called %q, want %q", function, got, want)
 		}
@@ -389,7 +423,8 @@ func TestTheFirstParagraphHasAtMostEightyWords(t *testing.T) {
 
 // TestWithoutAVerdictTheHottestLinesAreNamed, and what was looked for.
 func TestWithoutAVerdictTheHottestLinesAreNamed(t *testing.T) {
-	r := made(t, []seen{{900, "on", script + "; a@/home/me/fit.py:1"}, {800, "on", script + "; b@/home/me/fit.py:2"}, {700, "on", script + "; c@/home/me/fit.py:3"}, {600, "on", script + "; d@/home/me/fit.py:4"}})
+	r := made(t, []seen{{900, "on", script + "; a@/home/me/fit.py:1"}, {800, "on", script + "; b@/home/me/fit.py:2"},
+		{700, "on", script + "; c@/home/me/fit.py:3"}, {600, "on", script + "; d@/home/me/fit.py:4"}})
 	v := &Verdict{}
 	v.write(r)
 	for _, want := range []string{"not explained", "a (fit.py:1)", "b (fit.py:2)", "c (fit.py:3)"} {

@@ -16,22 +16,33 @@ type cost struct {
 
 // costs are by what their libraries' documentation says of them.
 var costs = []cost{
-	{signTLSSetup, "TLS set up for each request", "setting up TLS for new sessions", "Make one session or client and reuse it: a new one loads certificates and connects anew each time."},
-	{signRows, "pandas row by row", "walking over a DataFrame's rows or elements in Python (iterrows, apply, single values)", "Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
-	{signDeepCopy, "copy.deepcopy", "copy.deepcopy", "Copy less often or only what changes: state_dict tensors by clone, configurations by reference."},
-	{signDenseGrad, "dense gradients of an embedding", "dense gradients of embeddings, as large as the whole table", "Pass sparse=True to the embedding (with SparseAdam or SGD), so that only the rows of the batch have gradients."},
-	{signElements, "a Python function for each element", "a Python function called for each element or row of an array (np.vectorize, np.apply_along_axis)",
+	{signTLSSetup, "TLS set up for each request", "setting up TLS for new sessions", "Make one session or client and reuse it: a new one " +
+		"loads certificates and connects anew each time."},
+	{signRows, "pandas row by row", "walking over a DataFrame's rows or elements in Python (iterrows, apply, single values)",
+		"Work on whole columns (vectorised operations, to_numpy), or use itertuples where a loop is needed."},
+	{signDeepCopy, "copy.deepcopy", "copy.deepcopy", "Copy less often or only what changes: state_dict tensors by clone, configurations " +
+		"by reference."},
+	{signDenseGrad, "dense gradients of an embedding", "dense gradients of embeddings, as large as the whole table",
+		"Pass sparse=True to the embedding (with SparseAdam or SGD), so that only the rows of the batch have gradients."},
+	{signElements, "a Python function for each element", "a Python function called for each element or row of an array (np.vectorize, " +
+		"np.apply_along_axis)",
 		"Write it with operations on whole arrays: np.vectorize is a loop in Python."},
 	{signLists, "tensors made of lists", "making tensors of Python lists, or lists of tensors, element by element",
-		"Keep numbers in arrays: torch.from_numpy, np.array made once, or a tensor kept from step to step, instead of tolist() and torch.tensor(list)."},
+		"Keep numbers in arrays: torch.from_numpy, np.array made once, or a tensor kept from step to step, instead of tolist() and " +
+			"torch.tensor(list)."},
 	{signDatabase, "asking a database", "asking a database",
-		"Ask for many rows at once, add an index on what is asked for (EXPLAIN shows whether a table is scanned), or read the table ahead of time."},
-	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a fast tokenizer."},
+		"Ask for many rows at once, add an index on what is asked for (EXPLAIN shows whether a table is scanned), or read the table " +
+			"ahead of time."},
+	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a " +
+		"fast tokenizer."},
 	{signPlot, "drawing figures", "drawing figures", "Draw less often, or in another process."},
 	{signLogging, "logging", "logging and progress output", "Log every N steps, and fetch values only then."},
-	{signEmptyCache, "emptying the device's cache", "emptying the device allocator's cache", "Do not call empty_cache in the loop: each next allocation has to ask the driver again."},
-	{signTraceback, "making tracebacks", "making tracebacks", "Find who formats a traceback in the loop: warnings, logging with stack_info, anomaly detection."},
-	{signImage, "image decoding", "decoding and transforming images", "Decode less: let the decoder scale, or store the images at the size that is used."},
+	{signEmptyCache, "emptying the device's cache", "emptying the device allocator's cache", "Do not call empty_cache in the loop: each " +
+		"next allocation has to ask the driver again."},
+	{signTraceback, "making tracebacks", "making tracebacks", "Find who formats a traceback in the loop: warnings, logging with stack_info, " +
+		"anomaly detection."},
+	{signImage, "image decoding", "decoding and transforming images", "Decode less: let the decoder scale, or store the images at the size " +
+		"that is used."},
 	{signModelLoad, "loading a model", "loading models or checkpoints", "Load once, at the start, and keep the model or session."},
 	{signImport, "imports", "importing modules", "Import once, at the start."},
 	{signSubprocess, "starting processes", "starting child processes", "Start them once and keep them."},
@@ -82,7 +93,8 @@ func (r *Recording) garbage() (Explanation, bool) {
 		e.Place = at.place()
 	}
 	if r.sum(explicit) > r.sum(claims)/2 {
-		e.sentence = fmt.Sprintf("%s of the time is gc.collect(), called at %s: each call walks all Python objects of the process.", percent(r.share(claims)), placeOr(at))
+		e.sentence = fmt.Sprintf("%s of the time is gc.collect(), called at %s: each call walks all Python objects of the process.",
+			percent(r.share(claims)), placeOr(at))
 		e.Advice = "Remove the call from the loop: reference counts free tensors without it. If it must stay, gc.freeze() after loading leaves the old objects out."
 		return e, true
 	}
@@ -93,7 +105,8 @@ func (r *Recording) garbage() (Explanation, bool) {
 
 // fromFindings makes explanations of findings whose headroom was replayed: their share is headroom ÷ period.
 func (r *Recording) fromFindings() (found []Explanation) {
-	own := map[string]bool{"hotspot": true, "first_step": true, "cpu_contention": true, "loader_starved": true, "blocked": true, "recompilation": true, "gil_contention": true,
+	own := map[string]bool{"hotspot": true, "first_step": true, "cpu_contention": true, "loader_starved": true, "blocked": true,
+		"recompilation": true, "gil_contention": true,
 		"collective_outlier": true}
 	for _, f := range r.in.Findings {
 		if own[f.Rule] || f.HeadroomPercent == nil || f.Severity == findings.Info {
@@ -106,11 +119,13 @@ func (r *Recording) fromFindings() (found []Explanation) {
 			where = " at " + e.Place
 			e.claims = r.rows(func(row *Row) bool {
 				at := row.Stack.Innermost()
-				return at != nil && at.Line == *f.Line && at.File == *f.File && (f.Name == "" || row.Stack.op == "" || strings.Contains(f.Name, row.Stack.op) || hasOp(row.Stack, f.Name))
+				return at != nil && at.Line == *f.Line && at.File == *f.File && (f.Name == "" || row.Stack.op == "" || strings.Contains(f.Name,
+					row.Stack.op) || hasOp(row.Stack, f.Name))
 			})
 		}
 		accused := f.Accusation()
-		e.sentence = fmt.Sprintf("%s%s%s (%s): without that a step would be about %s shorter.", strings.ToUpper(accused[:1]), accused[1:], where, f.Name, percent(e.Explained))
+		e.sentence = fmt.Sprintf("%s%s%s (%s): without that a step would be about %s shorter.", strings.ToUpper(accused[:1]), accused[1:], where,
+			f.Name, percent(e.Explained))
 		found = append(found, e)
 	}
 	return found

@@ -24,7 +24,8 @@ func loader(r *Recording) ([]Explanation, error) {
 		e.title = "loader workers are started again and again"
 		e.sentence = fmt.Sprintf("%s of the time the data loader starts and stops its workers%s.", percent(r.share(next)), under(at))
 		if restarted > 0 {
-			e.sentence = fmt.Sprintf("%s of the time the training waits for loader workers that are started again and again%s: %d in %.0f s.", percent(r.share(next)), under(at), restarted, r.Wall()/1e9)
+			e.sentence = fmt.Sprintf("%s of the time the training waits for loader workers that are started again and again%s: %d in %.0f s.",
+				percent(r.share(next)), under(at), restarted, r.Wall()/1e9)
 		}
 		e.Advice = "Workers are started anew for each iteration over the loader: pass persistent_workers=True, or make one pass longer."
 		return []Explanation{e}, nil
@@ -61,11 +62,13 @@ func loader(r *Recording) ([]Explanation, error) {
 			held += r.Others[i].NS
 		}
 		doing, image := r.workersDo(claims, f)
-		e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers spend %s of theirs at %s%s.", percent(r.share(next)), len(count),
+		e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers spend %s of theirs at %s%s.",
+			percent(r.share(next)), len(count),
 			percent(places[0].ns/max(held, 1)), f.at(), doing)
 		e.Advice = "Do less for each sample there, do it ahead of time, or use more workers (num_workers) if CPUs are left."
 		if call := r.workersWait(claims, f); busy < total/4 && call != "" {
-			e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers wait %s of their time at %s, in the system call %s.",
+			e.sentence = fmt.Sprintf("%s of the time the training waits for its data loader, whose %d workers wait %s of their time at %s, in the "+
+				"system call %s.",
 				percent(r.share(next)), len(count), percent(places[0].ns/max(held, 1)), f.at(), call)
 			e.Advice = "More workers (num_workers) wait at the same time and cost no CPU; else ask for several samples at once, or keep a copy near."
 		} else if image {
@@ -121,7 +124,8 @@ func (r *Recording) workersWait(claims map[int]float64, at *Frame) string {
 			here[i] = part
 		}
 	}
-	if calls := heaviest(r.Others, here, func(row *Row) string { return row.Syscall }, strings.Compare); len(calls) > 0 && calls[0].of != "futex" {
+	if calls := heaviest(r.Others, here, func(row *Row) string { return row.Syscall }, strings.Compare); len(calls) > 0 &&
+		calls[0].of != "futex" {
 		return calls[0].of
 	}
 	return ""
@@ -169,7 +173,8 @@ func (r *Recording) loadsItself(e Explanation, next map[int]float64, at *Frame) 
 				here[i] = part
 			}
 		}
-		e.sentence = fmt.Sprintf("%s of the time the %s loads its data itself, most of it at %s%s.", percent(r.share(next)), r.worker(), inside.at(), r.inside(here).text)
+		e.sentence = fmt.Sprintf("%s of the time the %s loads its data itself, most of it at %s%s.", percent(r.share(next)), r.worker(),
+			inside.at(), r.inside(here).text)
 	} else if lib := r.deepestLibrary(next); lib != nil {
 		e.Evidence = fmt.Sprintf("Most of it is in %s (%s).", lib.name(), library(lib))
 	}

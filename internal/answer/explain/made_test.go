@@ -21,8 +21,9 @@ const wallMS = 20_000
 // made is a recording of 20 s: the rows of the thread that sets the pace, spread over all of it, and of others.
 func made(t *testing.T, pace []seen, others ...other) *Recording {
 	t.Helper()
-	r := &Recording{From: 1e18, Until: 1e18 + wallMS*1e6, Pace: Thread{100, 100}, Processes: map[int32]*Process{}, Threads: map[Thread]string{},
-		stacks: map[int64]*Stack{}, blocks: fewestBlocks}
+	r := &Recording{From: 1e18, Until: 1e18 + wallMS*1e6, Pace: Thread{100, 100}, Processes: map[int32]*Process{},
+		Threads: map[Thread]string{},
+		stacks:  map[int64]*Stack{}, blocks: fewestBlocks}
 	frames := map[string]*Frame{}
 	left := float64(wallMS)
 	for _, s := range pace {

@@ -61,7 +61,8 @@ func (r *Recording) memoryGrowth() (found []Explanation, err error) {
 		}
 		place := shortPlace(line)
 		e := Explanation{class: slowGrowth, Place: place, title: "memory grows"}
-		e.sentence = fmt.Sprintf("Memory grows by %s a step (%s/s): what is allocated at %s is never freed.", bytes(rate), bytes(perSecond), place)
+		e.sentence = fmt.Sprintf("Memory grows by %s a step (%s/s): what is allocated at %s is never freed.", bytes(rate),
+			bytes(perSecond), place)
 		e.Advice = "Something keeps these tensors, and with a loss its whole graph: keep numbers (loss.item(), .detach()) or drop old entries."
 		if a.Space == "host" && limit > 0 && perSecond > 0 {
 			left := limit / perSecond
@@ -86,10 +87,12 @@ func (r *Recording) memoryGrowth() (found []Explanation, err error) {
 func (r *Recording) residentGrowth(found []Explanation, limit float64, what string) ([]Explanation, error) {
 	var rising, tenths sql.NullInt64
 	var grown sql.NullFloat64
-	err := r.db.Row(r.ctx, fmt.Sprintf(`WITH t AS (SELECT least(9, (ts_ns - %[1]d) * 10 // greatest(%[2]d - %[1]d, 1)) AS tenth, avg(value) AS v
+	err := r.db.Row(r.ctx, fmt.Sprintf(`WITH t AS (SELECT least(9, (ts_ns - %[1]d) * 10 // greatest(%[2]d - %[1]d, 1)) AS tenth,
+		avg(value) AS v
 			FROM %[3]s WHERE name = 'memory_anonymous' AND ts_ns BETWEEN %[1]d AND %[2]d GROUP BY 1),
 		d AS (SELECT tenth, v, v - lag(v) OVER (ORDER BY tenth) AS rise FROM t)
-		SELECT count(*) FILTER (rise > 0), count(rise), arg_max(v, tenth) - arg_min(v, tenth) FROM d`, r.From, r.Until, r.onHost("counter")), nil, &rising, &tenths, &grown)
+		SELECT count(*) FILTER (rise > 0), count(rise), arg_max(v, tenth) - arg_min(v, tenth)
+		FROM d`, r.From, r.Until, r.onHost("counter")), nil, &rising, &tenths, &grown)
 	if err != nil || tenths.Int64 < 9 || rising.Int64 < tenths.Int64 || grown.Float64 <= 0 {
 		return found, err
 	}
@@ -113,7 +116,8 @@ func (r *Recording) residentGrowth(found []Explanation, limit float64, what stri
 }
 
 // faulting are the kernel's functions that give a thread memory that it touches for the first time.
-var faulting = regexp.MustCompile("^(do_anonymous_page|alloc_anon_folio|clear_page|clear_huge_page|clear_subpage|folio_zero_user|do_huge_pmd_anonymous_page|vma_alloc_folio)")
+var faulting = regexp.MustCompile(
+	"^(do_anonymous_page|alloc_anon_folio|clear_page|clear_huge_page|clear_subpage|folio_zero_user|do_huge_pmd_anonymous_page|vma_alloc_folio)")
 
 // touches reports whether the kernel gives the thread a new page.
 func (s *Stack) touches() bool {

@@ -26,7 +26,8 @@ func (r *Recording) anomaly() (Explanation, bool) {
 	// Tracebacks are made from the metadata's native frames; the checks for NaN are operators of the backward pass.
 	at := r.top(claims, func(row *Row) *Frame { return row.Stack.Innermost() })
 	checks := r.rows(func(row *Row) bool {
-		return row.Stack.Has(signBackward) && (strings.Contains(row.Stack.op, "isnan") || row.Stack.op == "aten::ne" || row.Stack.op == "aten::any")
+		return row.Stack.Has(signBackward) && (strings.Contains(row.Stack.op, "isnan") || row.Stack.op == "aten::ne" ||
+			row.Stack.op == "aten::any")
 	})
 	for i := range checks {
 		claims[i] = 1
@@ -35,7 +36,8 @@ func (r *Recording) anomaly() (Explanation, bool) {
 	if at != nil {
 		e.Place = at.place()
 	}
-	e.sentence = fmt.Sprintf("Autograd's anomaly detection is on and takes %s of the time: it stores a traceback for each operator of the forward pass, most at %s, and checks each gradient for NaN.",
+	e.sentence = fmt.Sprintf("Autograd's anomaly detection is on and takes %s of the time: it stores a traceback for each operator of the "+
+		"forward pass, most at %s, and checks each gradient for NaN.",
 		percent(r.share(claims)), placeOr(at))
 	e.Advice = "Turn it off (torch.autograd.set_detect_anomaly(False), no detect_anomaly block; Lightning: detect_anomaly=False) unless you look for a NaN."
 	return e, true
@@ -58,10 +60,13 @@ func (r *Recording) slowTypes() (found []Explanation, err error) {
 		return nil, err
 	}
 	err = r.db.Each(r.ctx, fmt.Sprintf(`SELECT t, sum(ns)::BIGINT, sum(sum(ns)) OVER ()::BIGINT FROM (
-			SELECT CASE WHEN array_to_string(input_types, ',') ILIKE '%%double%%' OR array_to_string(input_types, ',') ILIKE '%%float64%%' THEN 'float64'
+			SELECT CASE WHEN array_to_string(input_types, ',') ILIKE '%%double%%' OR array_to_string(input_types, ',') ILIKE '%%float64%%'
+			THEN 'float64'
 				WHEN array_to_string(input_types, ',') ILIKE '%%bfloat16%%' THEN 'bfloat16'
-				WHEN array_to_string(input_types, ',') ILIKE '%%half%%' OR array_to_string(input_types, ',') ILIKE '%%float16%%' THEN 'float16' ELSE 'other' END AS t, duration_ns * weight AS ns
-			FROM span WHERE pid = %d AND layer = 'op' AND input_types IS NOT NULL AND duration_ns > 0 AND name IN %s) GROUP BY 1`, r.Pace.PID, expensiveOperators),
+				WHEN array_to_string(input_types, ',') ILIKE '%%half%%' OR array_to_string(input_types, ',') ILIKE '%%float16%%' THEN 'float16'
+				ELSE 'other' END AS t, duration_ns * weight AS ns
+			FROM span WHERE pid = %d AND layer = 'op' AND input_types IS NOT NULL AND duration_ns > 0 AND name IN %s)
+			GROUP BY 1`, r.Pace.PID, expensiveOperators),
 		func(v []driver.Value) error {
 			uses = append(uses, use{text(v[0]), float64(integer(v[1])), float64(integer(v[2]))})
 			return nil
@@ -88,10 +93,12 @@ func (r *Recording) slowTypes() (found []Explanation, err error) {
 			e.Place, where = at.place(), ", most at "+at.at()
 		}
 		if u.kind == "float64" {
-			e.sentence = fmt.Sprintf("%s of the time is matrix products and convolutions in double precision (float64)%s.", percent(r.share(claims)), where)
+			e.sentence = fmt.Sprintf("%s of the time is matrix products and convolutions in double precision (float64)%s.",
+				percent(r.share(claims)), where)
 			e.Advice = "NumPy makes float64 by default: convert data and model to float32 (.float(), dtype=torch.float32), which takes half the time or less."
 		} else {
-			e.sentence = fmt.Sprintf("%s of the time is matrix products and convolutions in %s on a processor%s.", percent(r.share(claims)), u.kind, where)
+			e.sentence = fmt.Sprintf("%s of the time is matrix products and convolutions in %s on a processor%s.", percent(r.share(claims)),
+				u.kind, where)
 			e.Advice = "A processor without instructions for this type (AMX, AVX512-BF16) converts or emulates it: use float32 there, or autocast only on devices that have it."
 		}
 		found = append(found, e)

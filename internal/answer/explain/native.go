@@ -58,7 +58,8 @@ func nativePackage(row *Row) string {
 // nativeLibraries are the names of packages by the first part of their libraries' files.
 var nativeLibraries = []struct{ prefix, name string }{
 	{"_multiarray_umath", "NumPy"}, {"lib_lightgbm", "LightGBM"}, {"onnxruntime", "ONNX Runtime"}, {"libonnxruntime", "ONNX Runtime"},
-	{"libxgboost", "XGBoost"}, {"libjax", "JAX"}, {"xla_extension", "JAX"}, {"_xla", "JAX"}, {"libtensorflow", "TensorFlow"}, {"_catboost", "CatBoost"},
+	{"libxgboost", "XGBoost"}, {"libjax", "JAX"}, {"xla_extension", "JAX"}, {"_xla", "JAX"}, {"libtensorflow", "TensorFlow"},
+	{"_catboost", "CatBoost"},
 }
 
 // nativeLibrary is what a native module is called: its package, else its file without version and suffix.

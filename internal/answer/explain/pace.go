@@ -15,7 +15,8 @@ import (
 // choosePace finds the thread that sets the pace: the one whose steps take the most time, else the main thread of the
 // process that does the job's own work.
 func (r *Recording) choosePace() bool {
-	if loops := slices.DeleteFunc(slices.Clone(r.in.Loops), func(t timeline.Thread) bool { return r.poolWorker(int32(t.PID)) }); len(loops) > 0 {
+	if loops := slices.DeleteFunc(slices.Clone(r.in.Loops),
+		func(t timeline.Thread) bool { return r.poolWorker(int32(t.PID)) }); len(loops) > 0 {
 		t := findings.Looked(loops)
 		if len(t.Steps) > 1 {
 			r.Loop, r.Pace = &t, Thread{int32(t.PID), int32(t.TID)}
@@ -24,18 +25,21 @@ func (r *Recording) choosePace() bool {
 	}
 	operators := map[Thread]int64{}
 	onCPU := map[Thread]int64{}
-	_ = r.db.Each(r.ctx, `SELECT pid, tid, count(*) FROM span WHERE layer IN ('op', 'autograd', 'runtime') GROUP BY ALL`, func(v []driver.Value) error {
+	_ = r.db.Each(r.ctx, `SELECT pid, tid, count(*) FROM span WHERE layer IN ('op', 'autograd', 'runtime')
+		GROUP BY ALL`, func(v []driver.Value) error {
 		operators[Thread{int32(integer(v[0])), int32(integer(v[1]))}] = integer(v[2])
 		return nil
 	})
-	_ = r.db.Each(r.ctx, `SELECT pid, tid, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::BIGINT FROM sample GROUP BY ALL`, func(v []driver.Value) error {
+	_ = r.db.Each(r.ctx, `SELECT pid, tid, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::BIGINT FROM sample
+		GROUP BY ALL`, func(v []driver.Value) error {
 		onCPU[Thread{int32(integer(v[0])), int32(integer(v[1]))}] = integer(v[2])
 		return nil
 	})
 	// The process: one with a framework before one without, a rank before its launcher, a parent before its children.
 	best := slices.SortedFunc(values(r.Processes), func(a, b *Process) int {
 		return cmp.Or(cmp.Compare(btoi(b.Framework != ""), btoi(a.Framework != "")), cmp.Compare(btoi(b.Rank != nil), btoi(a.Rank != nil)),
-			cmp.Compare(btoi(b.Python != ""), btoi(a.Python != "")), cmp.Compare(btoi(a.recordedChild && b.Rank == nil), btoi(b.recordedChild && a.Rank == nil)),
+			cmp.Compare(btoi(b.Python != ""), btoi(a.Python != "")), cmp.Compare(btoi(a.recordedChild && b.Rank == nil), btoi(b.recordedChild &&
+				a.Rank == nil)),
 			cmp.Compare(a.StartedNS, b.StartedNS), cmp.Compare(a.PID, b.PID))
 	})
 	if len(best) == 0 {

@@ -79,7 +79,8 @@ func rareSteps(r *Recording) ([]Explanation, error) {
 		}
 	}
 	e := Explanation{claims: claims, Explained: beyond / r.Wall(), title: "rare heavy steps"}
-	e.sentence = fmt.Sprintf("%d of %d steps take %s of the time: %s each instead of %s%s.", len(k.heavy), len(k.all), percent(k.heavyNS/total),
+	e.sentence = fmt.Sprintf("%d of %d steps take %s of the time: %s each instead of %s%s.", len(k.heavy), len(k.all),
+		percent(k.heavyNS/total),
 		milliseconds(k.heavyNS/float64(len(k.heavy))), milliseconds(k.medianNS), r.every())
 	if what != nil {
 		e.Place = what.place()

@@ -38,7 +38,8 @@ func TestRareHeavyStepsAreFound(t *testing.T) {
 
 // TestRareHeavyStepsNameWhatIsInThem and not in the others.
 func TestRareHeavyStepsNameWhatIsInThem(t *testing.T) {
-	r := made(t, []seen{{8000, "on", script + "; evaluate@/home/me/fit.py:9; op:aten::mm"}, {10000, "on", script + "; train@/home/me/fit.py:20; op:aten::mm"}})
+	r := made(t, []seen{{8000, "on", script + "; evaluate@/home/me/fit.py:9; op:aten::mm"},
+		{10000, "on", script + "; train@/home/me/fit.py:20; op:aten::mm"}})
 	for i := range r.Rows {
 		r.Rows[i].Heavy = r.Rows[i].Stack.Innermost().Line == 9
 	}
@@ -47,7 +48,8 @@ func TestRareHeavyStepsNameWhatIsInThem(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	if e := all[0]; !strings.HasPrefix(e.sentence, "20 of 500 steps") || !strings.Contains(e.sentence, "every 25 steps") || !strings.Contains(e.Evidence, "evaluate (fit.py:9)") {
+	if e := all[0]; !strings.HasPrefix(e.sentence, "20 of 500 steps") || !strings.Contains(e.sentence, "every 25 steps") ||
+		!strings.Contains(e.Evidence, "evaluate (fit.py:9)") {
 		t.Errorf("%s %s", e.sentence, e.Evidence)
 	}
 	r.steps = kindsOf(periods(500, 2, 20e6, 420e6))
@@ -58,7 +60,8 @@ func TestRareHeavyStepsNameWhatIsInThem(t *testing.T) {
 
 // TestWhatMakesStepsHeavyIsTheirEvidence: steps that are heavy for a wait for the interpreter's lock name the lock.
 func TestWhatMakesStepsHeavyIsTheirEvidence(t *testing.T) {
-	r := made(t, []seen{{9000, "futex", script + "; step@/home/me/fit.py:9; native:take_gil@libpython3.11.so.1.0"}, {9000, "on", script + "; train@/home/me/fit.py:20; op:aten::mm"}},
+	r := made(t, []seen{{9000, "futex", script + "; step@/home/me/fit.py:9; native:take_gil@libpython3.11.so.1.0"},
+		{9000, "on", script + "; train@/home/me/fit.py:20; op:aten::mm"}},
 		other{Thread{100, 101}, []seen{{15000, "gil", "watch@/home/me/fit.py:30"}}})
 	for i := range r.Rows {
 		r.Rows[i].Heavy = !r.Rows[i].OnCPU

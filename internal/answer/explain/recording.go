@@ -88,7 +88,8 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 	var samples, imported int64
 	err := db.Row(ctx, `SELECT greatest((SELECT min(started_ns) FROM session), min(ts_ns)),
 			least(coalesce((SELECT max(ended_ns) FROM session), 9223372036854775807), max(ts_ns + weight_ns)),
-			count(*), min(ts_ns) FILTER (state = 'on_cpu'), (SELECT count(*) FROM session WHERE coalesce(source, 'recorded') <> 'recorded') FROM sample`,
+			count(*), min(ts_ns) FILTER (state = 'on_cpu'), (SELECT count(*) FROM session WHERE coalesce(source, 'recorded') <> 'recorded')
+			FROM sample`,
 		nil, &from, &until, &samples, &onCPU, &imported)
 	if err != nil || imported > 0 {
 		return nil, err
@@ -138,7 +139,8 @@ func (r *Recording) Wall() float64 { return float64(max(r.Until-r.From, 1)) }
 
 func (r *Recording) readProcesses() error {
 	err := r.db.Each(r.ctx, `SELECT pid, coalesce(parent_pid, 0), coalesce(command, exe, ''), coalesce(rank, -1), coalesce(framework, ''),
-		coalesce(python_version, ''), coalesce(cgroup, ''), coalesce(started_ns, 0), coalesce(world_size, 0) FROM process`, func(row []driver.Value) error {
+		coalesce(python_version, ''), coalesce(cgroup, ''), coalesce(started_ns, 0), coalesce(world_size, 0)
+		FROM process`, func(row []driver.Value) error {
 		p := &Process{PID: int32(integer(row[0])), Parent: int32(integer(row[1])), Command: text(row[2]), Framework: text(row[4]),
 			Python: text(row[5]), Cgroup: text(row[6]), StartedNS: integer(row[7]), WorldSize: int32(integer(row[8]))}
 		if rank := int32(integer(row[3])); rank >= 0 {
@@ -153,14 +155,16 @@ func (r *Recording) readProcesses() error {
 	if err != nil {
 		return err
 	}
-	return r.db.Each(r.ctx, `SELECT pid, tid, any_value(name) FROM thread WHERE name IS NOT NULL GROUP BY ALL`, func(row []driver.Value) error {
+	return r.db.Each(r.ctx, `SELECT pid, tid, any_value(name) FROM thread WHERE name IS NOT NULL
+		GROUP BY ALL`, func(row []driver.Value) error {
 		r.Threads[Thread{int32(integer(row[0])), int32(integer(row[1]))}] = text(row[2])
 		return nil
 	})
 }
 
 func (r *Recording) readStill() error {
-	return r.db.Each(r.ctx, `SELECT pid, tid, coalesce(syscall, ''), coalesce(state, ''), coalesce(since_ns, seen_ns), seen_ns, coalesce(stack_id, 0)
+	return r.db.Each(r.ctx, `SELECT pid, tid, coalesce(syscall, ''), coalesce(state, ''), coalesce(since_ns, seen_ns), seen_ns,
+		coalesce(stack_id, 0)
 		FROM still_thread ORDER BY pid, tid`, func(row []driver.Value) error {
 		r.still = append(r.still, standing{Thread{int32(integer(row[0])), int32(integer(row[1]))}, text(row[2]), text(row[3]),
 			integer(row[4]), integer(row[5]), r.stack(integer(row[6]))})
@@ -194,18 +198,23 @@ func (r *Recording) readSamples() error {
 		return fmt.Sprintf(`%s AS pid, %s AS tid, %s AS waker`, pid, tid, waker)
 	}
 	query := fmt.Sprintf(`
-		WITH cut AS (SELECT pid, tid, state, coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, coalesce(waker_tid, 0) AS waker, coalesce(stack_id, 0) AS stack_id,
+		WITH cut AS (SELECT pid, tid, state, coalesce(cause, '') AS cause, coalesce(syscall, '') AS syscall, coalesce(waker_tid, 0) AS waker,
+		coalesce(stack_id, 0) AS stack_id,
 			coalesce(holds_gil, false) AS gil, coalesce(in_gc, false) AS gc, greatest(ts_ns, %[1]d) AS since,
-			CASE WHEN state = 'on_cpu' THEN weight_ns ELSE least(ts_ns + weight_ns, %[2]d) - greatest(ts_ns, %[1]d) END AS ns, coalesce(ready_ns, 0) AS ready
+			CASE WHEN state = 'on_cpu' THEN weight_ns ELSE least(ts_ns + weight_ns, %[2]d) - greatest(ts_ns, %[1]d) END AS ns,
+			coalesce(ready_ns, 0) AS ready
 			FROM sample WHERE ts_ns < %[2]d AND ts_ns + weight_ns > %[1]d),
-		blocked AS (SELECT *, least(%[3]d - 1, ((since - %[1]d) * %[3]d) // greatest(%[2]d - %[1]d, 1))::INT AS block, pid = %[4]d AND tid = %[5]d AS pace FROM cut WHERE ns > 0)
-		SELECT %[6]s, state, cause, syscall, stack_id, gil, gc, block, coalesce(b.since < h.until_ns, false) AS heavy, sum(ns)::BIGINT, sum(least(ready, ns))::BIGINT, count(*)
+		blocked AS (SELECT *, least(%[3]d - 1, ((since - %[1]d) * %[3]d) // greatest(%[2]d - %[1]d, 1))::INT AS block, pid = %[4]d
+		AND tid = %[5]d AS pace FROM cut WHERE ns > 0)
+		SELECT %[6]s, state, cause, syscall, stack_id, gil, gc, block, coalesce(b.since < h.until_ns, false) AS heavy, sum(ns)::BIGINT,
+		sum(least(ready, ns))::BIGINT, count(*)
 		FROM blocked b ASOF LEFT JOIN explain_heavy h ON b.since >= h.begin_ns WHERE pace GROUP BY ALL
 		UNION ALL SELECT %[7]s, state, cause, syscall, stack_id, gil, gc, 0, false, sum(ns)::BIGINT, sum(least(ready, ns))::BIGINT, count(*)
 		FROM blocked WHERE NOT pace GROUP BY ALL ORDER BY ALL`, // sums of floats depend on their order
 		r.From, r.Until, r.blocks, r.Pace.PID, r.Pace.TID, of("pid", "tid", "waker"), of("pid", "tid", "0"))
 	return r.db.Each(r.ctx, query, func(v []driver.Value) error {
-		row := Row{Thread: Thread{int32(integer(v[0])), int32(integer(v[1]))}, Waker: int32(integer(v[2])), OnCPU: text(v[3]) == "on_cpu", Cause: text(v[4]),
+		row := Row{Thread: Thread{int32(integer(v[0])), int32(integer(v[1]))}, Waker: int32(integer(v[2])), OnCPU: text(v[3]) == "on_cpu",
+			Cause:   text(v[4]),
 			Syscall: text(v[5]), Stack: r.stack(integer(v[6])), GIL: truth(v[7]), GC: truth(v[8]), Block: int(integer(v[9])), Heavy: truth(v[10]),
 			NS: float64(integer(v[11])), ReadyNS: float64(integer(v[12])), Samples: integer(v[13])}
 		if row.Thread == r.Pace {
@@ -221,7 +230,8 @@ func (r *Recording) readSamples() error {
 // time in proportion, each wait has its own time, and what is left are waits too short to be recorded.
 func (r *Recording) calibrate() error {
 	var cpu, delay sql.NullInt64
-	err := r.db.Row(r.ctx, `SELECT max(cpu_ns), max(run_delay_ns) FROM thread WHERE pid = ? AND tid = ?`, []any{r.Pace.PID, r.Pace.TID}, &cpu, &delay)
+	err := r.db.Row(r.ctx, `SELECT max(cpu_ns), max(run_delay_ns) FROM thread
+		WHERE pid = ? AND tid = ?`, []any{r.Pace.PID, r.Pace.TID}, &cpu, &delay)
 	if err != nil {
 		return err
 	}

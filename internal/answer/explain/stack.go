@@ -69,7 +69,8 @@ func (s *Stack) Native() *Frame {
 		return nil
 	}
 	for i, f := range s.Frames[:at] {
-		if f.Kind == "native" && f.Module != "" && !runtimeModule.MatchString(f.Module) && !interpreterModule.MatchString(f.Module) && s.Frames[i+1].interprets() {
+		if f.Kind == "native" && f.Module != "" && !runtimeModule.MatchString(f.Module) && !interpreterModule.MatchString(f.Module) &&
+			s.Frames[i+1].interprets() {
 			return f
 		}
 	}
@@ -84,8 +85,9 @@ func (f *Frame) interprets() bool {
 var runtimeModule = regexp.MustCompile(`^(libc|libm|libpthread|ld-linux.*|libstdc\+\+|libgcc_s)[-.]|^\[`)
 
 // wrapper are functions around others that say nothing of what is called.
-var wrapper = regexp.MustCompile(`(^|\.)(_?wrap\w*|inner\w*|decorat\w*|_wrapped_call_impl|_call_impl|maybe_fallback|profile_hook_step|_use_grad\w*|_fn|no_grad|` +
-	`inference_mode|<lambda>|<genexpr>|<listcomp>|<dictcomp>|new_func|wrapped_func|func_wrapper)$`)
+var wrapper = regexp.MustCompile(
+	`(^|\.)(_?wrap\w*|inner\w*|decorat\w*|_wrapped_call_impl|_call_impl|maybe_fallback|profile_hook_step|_use_grad\w*|_fn|no_grad|` +
+		`inference_mode|<lambda>|<genexpr>|<listcomp>|<dictcomp>|new_func|wrapped_func|func_wrapper)$`)
 
 // Inside are the frames below (called by) the innermost user frame, leaf first.
 func (s *Stack) Inside() []*Frame {
@@ -144,7 +146,8 @@ const frameFields = `concat_ws(chr(31), f.kind, coalesce(f."function", ''), coal
 func (r *Recording) readFrames() error {
 	const wanted = `FROM stack WHERE stack_id IN (SELECT stack_id FROM sample UNION SELECT stack_id FROM still_thread)`
 	frames := map[string]*Frame{}
-	err := r.db.Each(r.ctx, `SELECT hash(`+frameFields+`)::VARCHAR, any_value(`+frameFields+`) FROM (SELECT unnest(frames) AS f `+wanted+`) GROUP BY 1`,
+	err := r.db.Each(r.ctx, `SELECT hash(`+frameFields+`)::VARCHAR, any_value(`+frameFields+`) FROM (SELECT unnest(frames) AS f `+wanted+
+		`) GROUP BY 1`,
 		func(v []driver.Value) error {
 			if f := parseFrame(text(v[1])); f != nil {
 				frames[text(v[0])] = f
@@ -154,7 +157,8 @@ func (r *Recording) readFrames() error {
 	if err != nil {
 		return fmt.Errorf("reading frames: %w", err)
 	}
-	return r.db.Each(r.ctx, `SELECT stack_id, array_to_string(list_transform(frames, lambda f: hash(`+frameFields+`)), ' ') `+wanted, func(v []driver.Value) error {
+	return r.db.Each(r.ctx, `SELECT stack_id,
+		array_to_string(list_transform(frames, lambda f: hash(`+frameFields+`)), ' ') `+wanted, func(v []driver.Value) error {
 		s := r.stacks[integer(v[0])]
 		if s == nil || s.Frames != nil {
 			return nil

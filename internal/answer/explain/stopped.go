@@ -129,7 +129,8 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 		} else if holder.PID != r.Pace.PID {
 			who = fmt.Sprintf("process %d", holder.PID)
 		}
-		e.sentence = fmt.Sprintf("Nothing moves: %s stands at %s%s, and for the last %.0f s the job made no step.", who, f.at(), lockWords(holder), seconds)
+		e.sentence = fmt.Sprintf("Nothing moves: %s stands at %s%s, and for the last %.0f s the job made no step.", who, f.at(),
+			lockWords(holder), seconds)
 		if where != "" && holder != at {
 			e.Evidence = where + "."
 		}
@@ -235,7 +236,8 @@ func (r *Recording) holdup(pace *standing) *standing {
 		}
 		candidates = append(candidates, s)
 	}
-	if pace != nil && pace.user() != nil && pace.lock() && !pace.Stack.Has(signLoaderNext|signPool|signSubprocess|signCollective) && len(candidates) == 0 {
+	if pace != nil && pace.user() != nil && pace.lock() && !pace.Stack.Has(signLoaderNext|signPool|signSubprocess|signCollective) &&
+		len(candidates) == 0 {
 		return pace
 	}
 	if len(candidates) == 0 {

@@ -217,8 +217,9 @@ func inSteps(t timeline.Thread) (ns int64) {
 func judge(
 	r *evidence.Recording, c evidence.Candidate, most *evidence.Candidate, floor float64, enough bool,
 ) (f Finding, abstains string) {
-	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence.SQL, Evidence: c.Evidence, Advice: c.Advice, wording: c.Title,
-		PID: r.Thread.PID, Rank: r.Thread.Rank}
+	f = Finding{Rule: c.Rule, Severity: Info, Name: c.Name, EvidenceSQL: c.Evidence.SQL, Evidence: c.Evidence, Advice: c.Advice,
+		wording: c.Title,
+		PID:     r.Thread.PID, Rank: r.Thread.Rank}
 	if c.Place.File != "" {
 		f.File, f.Line, f.Function = &c.Place.File, &c.Place.Line, &c.Place.Function
 	}

@@ -296,13 +296,18 @@ func TestTheLockOfAStrippedPython(t *testing.T) {
 		frames        []event.Frame
 		fires, untold bool
 	}{
-		{"restored", []event.Frame{within, timed, native("python3.11", "python3.11+0x4cea20 (fn)"), native("python3.11", "PyEval_RestoreThread")}, true, false},
+		{"restored", []event.Frame{within, timed, native("python3.11", "python3.11+0x4cea20 (fn)"), native("python3.11", "PyEval_RestoreThread")},
+			true, false},
 		{"inlined", []event.Frame{within, timed, native("libpython3.12.so.1.0", "PyEval_AcquireThread")}, true, false},
-		{"old C library", []event.Frame{native("libpthread.so.0", "pthread_cond_timedwait@@GLIBC_2.3.2"), native("python3.8", "python3.8+0x51000 (fn)")}, true, false},
-		{"a lock", []event.Frame{within, native("libc.so.6", "sem_clockwait"), native("python3.11", "PyThread_acquire_lock_timed")}, false, false},
+		{"old C library", []event.Frame{native("libpthread.so.0", "pthread_cond_timedwait@@GLIBC_2.3.2"),
+			native("python3.8", "python3.8+0x51000 (fn)")}, true, false},
+		{"a lock", []event.Frame{within, native("libc.so.6", "sem_clockwait"), native("python3.11", "PyThread_acquire_lock_timed")}, false,
+			false},
 		{"a lock without semaphores", []event.Frame{within, timed, native("python3.11", "PyThread_acquire_lock_timed")}, false, false},
-		{"hands it over", []event.Frame{within, native("libc.so.6", "pthread_cond_wait"), native("python3.11", "python3.11+0x4cec00 (fn)")}, false, false},
-		{"another library's", []event.Frame{within, timed, native("libtorch_cpu.so", "libtorch_cpu.so+0x100 (fn)"), native("python3.11", "python3.11+0x1 (fn)")}, false, false},
+		{"hands it over", []event.Frame{within, native("libc.so.6", "pthread_cond_wait"), native("python3.11", "python3.11+0x4cec00 (fn)")},
+			false, false},
+		{"another library's", []event.Frame{within, timed, native("libtorch_cpu.so", "libtorch_cpu.so+0x100 (fn)"),
+			native("python3.11", "python3.11+0x1 (fn)")}, false, false},
 		{"no native frames", nil, false, true},
 	} {
 		r := run(t, thresholds.Default(), made(func(j *scripted.Job, _ int) {
@@ -355,7 +360,8 @@ func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, *f)
 		}
 		// Steps of 9.2 ms and what they wait.
-		if want := 100 * 5 / 14.2; r.Contended.Percent() < want-1 || r.Contended.Percent() > want+1 || r.Contended.Others() != (c.name == "others") {
+		if want := 100 * 5 / 14.2; r.Contended.Percent() < want-1 || r.Contended.Percent() > want+1 ||
+			r.Contended.Others() != (c.name == "others") {
 			t.Errorf("%s: %.1f %%, not %.1f: %+v", c.name, r.Contended.Percent(), want, *r.Contended)
 		}
 	}

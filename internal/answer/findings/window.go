@@ -54,7 +54,8 @@ func askWindow(ctx context.Context, db *dataset.DB, rank *int, limits thresholds
 // windowOf is the thread that does the most, with all of the recording as its only step. why says what stands against that.
 func windowOf(ctx context.Context, db *dataset.DB, rank *int) (t timeline.Thread, whole bool, why string, err error) {
 	var calls, weighted int64
-	if err := db.Row(ctx, "SELECT count(*) FILTER (layer <> 'device'), count(*) FILTER (weight > 1) FROM span", nil, &calls, &weighted); err != nil {
+	if err := db.Row(ctx, "SELECT count(*) FILTER (layer <> 'device'), count(*) FILTER (weight > 1) FROM span", nil, &calls,
+		&weighted); err != nil {
 		return t, false, "", err
 	}
 	switch {

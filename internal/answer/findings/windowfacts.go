@@ -54,7 +54,8 @@ func deviceShares(ctx context.Context, db *dataset.DB) (found []Finding, err err
 	var pid, devices int64
 	var total, idle, communication, copies sql.NullFloat64
 	err = db.Row(ctx, `SELECT coalesce(min(pid), 0), count(*), sum(total), sum(idle), sum(exposed_communication), sum(exposed_copies)
-		FROM (`+views.Sweep("finding_window", views.Windows(0, 0))+`) WHERE total > 0`, nil, &pid, &devices, &total, &idle, &communication, &copies)
+		FROM (`+views.Sweep("finding_window", views.Windows(0, 0))+`) WHERE total > 0`, nil, &pid, &devices, &total, &idle, &communication,
+		&copies)
 	if err != nil || devices == 0 || total.Float64 <= 0 {
 		return nil, err
 	}
@@ -71,13 +72,17 @@ func deviceShares(ctx context.Context, db *dataset.DB) (found []Finding, err err
 		found = append(found, f)
 	}
 	if share(copies) >= leastExposed {
-		found = append(found, fact("exposed_copies", "copies that no computation hides", longestOf(ctx, db, "copy"), share(copies), pid, workSQL("copy"),
-			fmt.Sprintf("For %.0f %% of the window %s does nothing but copy. Copy from pinned memory with non_blocking=True on a stream of its own, "+
+		found = append(found, fact("exposed_copies", "copies that no computation hides", longestOf(ctx, db, "copy"), share(copies), pid,
+			workSQL("copy"),
+			fmt.Sprintf("For %.0f %% of the window %s does nothing but copy. Copy from pinned memory with non_blocking=True on a stream "+
+				"of its own, "+
 				"keep on the device what every step needs, and copy less.", share(copies), device)))
 	}
 	if share(communication) >= leastExposed {
-		found = append(found, fact("exposed_communication", "communication that no computation hides", longestOf(ctx, db, "collective"), share(communication), pid,
-			workSQL("collective"), fmt.Sprintf("For %.0f %% of the window %s does nothing but communicate. Overlap it with computation (buckets, prefetch), "+
+		found = append(found, fact("exposed_communication", "communication that no computation hides", longestOf(ctx, db, "collective"),
+			share(communication), pid,
+			workSQL("collective"), fmt.Sprintf("For %.0f %% of the window %s does nothing but communicate. Overlap it with computation (buckets, "+
+				"prefetch), "+
 				"send less, or look for the rank that the others wait for.", share(communication), device)))
 	}
 	return found, nil
@@ -110,7 +115,8 @@ func idleFact(ctx context.Context, db *dataset.DB, percent float64, pid int64, d
 	if start {
 		window = "the time from its first work to its last, with the job's start"
 	}
-	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of %s. %s", percent, window, why)), err
+	return fact("device_idle", title, device, percent, pid, evidence.Query(idleSQL), fmt.Sprintf("It is idle %.0f %% of %s. %s", percent,
+		window, why)), err
 }
 
 func number(v any) float64 {
@@ -120,7 +126,8 @@ func number(v any) float64 {
 	return 0
 }
 
-const idleSQL = `SELECT device_id, stream, count(*) AS pieces, sum(duration_ns) / 1e6 AS work_ms, (max(ts_ns + duration_ns) - min(ts_ns)) / 1e6 AS window_ms
+const idleSQL = `SELECT device_id, stream, count(*) AS pieces, sum(duration_ns) / 1e6 AS work_ms,
+	(max(ts_ns + duration_ns) - min(ts_ns)) / 1e6 AS window_ms
 FROM span WHERE layer = 'device' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY work_ms DESC`
 
 // workSQL is the evidence of device activity of a category.
@@ -147,13 +154,16 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 		100 * sum(l.duration_ns) / coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
 			(SELECT greatest(max(ts_ns + duration_ns) - min(ts_ns), 1) FROM finding_window))
 		FROM finding_window d JOIN finding_window l ON l.session_id = d.session_id AND l.span_id = d.launch_id
-		WHERE d.layer = 'device' AND d.category = 'kernel' AND d.duration_ns IS NOT NULL AND l.duration_ns IS NOT NULL`, nil, &pid, &launches, &shorter, &micros, &percent)
+		WHERE d.layer = 'device' AND d.category = 'kernel' AND d.duration_ns IS NOT NULL
+		AND l.duration_ns IS NOT NULL`, nil, &pid, &launches, &shorter, &micros, &percent)
 	if err != nil || launches < fewLaunches || 100*shorter < leastSmall*launches {
 		return nil, err
 	}
-	return []Finding{fact("small_kernels", "kernels shorter than their launch", fmt.Sprintf("%d kernels", launches), percent.Float64, pid, workSQL("kernel"),
+	return []Finding{fact("small_kernels", "kernels shorter than their launch", fmt.Sprintf("%d kernels", launches), percent.Float64, pid,
+		workSQL("kernel"),
 		fmt.Sprintf("%d of %d kernels take the device less time than their launch takes the host; they last %.1f µs on average, and launching "+
-			"takes %.0f %% of the window. Fuse them (torch.compile), capture graphs, or use larger batches.", shorter, launches, micros.Float64, percent.Float64))}, nil
+			"takes %.0f %% of the window. Fuse them (torch.compile), capture graphs, or use larger batches.", shorter, launches, micros.Float64,
+			percent.Float64))}, nil
 }
 
 // hotKernel is the kernel that most of the device time goes to.
@@ -161,13 +171,15 @@ func hotKernel(ctx context.Context, db *dataset.DB) (found []Finding, err error)
 	err = db.Each(ctx, `SELECT name, pid, count(*), sum(duration_ns)::DOUBLE, sum(sum(duration_ns)) OVER ()::DOUBLE,
 		coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
 			max(max(ts_ns + duration_ns)) OVER () - min(min(ts_ns)) OVER ())::DOUBLE FROM finding_window
-		WHERE layer = 'device' AND category = 'kernel' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY 4 DESC, 1 LIMIT 1`, func(v []driver.Value) error {
+		WHERE layer = 'device' AND category = 'kernel' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY 4 DESC,
+		1 LIMIT 1`, func(v []driver.Value) error {
 		name, _ := v[0].(string)
 		pid, _ := v[1].(int32)
 		calls, _ := v[2].(int64)
 		took, all, window := number(v[3]), number(v[4]), number(v[5])
 		if all > 0 && window > 0 && 100*took >= leastKernel*all {
-			found = append(found, fact("hot_kernel", "one kernel has most of the device's time", name, 100*took/window, int64(pid), workSQL("kernel"),
+			found = append(found, fact("hot_kernel", "one kernel has most of the device's time", name, 100*took/window, int64(pid),
+				workSQL("kernel"),
 				fmt.Sprintf("It takes %.0f %% of the kernels' time, in %d calls.", 100*took/all, calls)))
 		}
 		return nil

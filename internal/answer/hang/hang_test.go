@@ -26,14 +26,22 @@ func TestWhoHasNotComeIsMissing(t *testing.T) {
 		missing string
 		says    string
 	}{
-		{"one is behind", []Member{at(10, 0, 7, reduce), at(11, 1, 6, cast), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 12: 7}, "0 2", "1", "rank 1 has not come"},
-		{"one is in no recording", []Member{at(10, 0, 7, reduce), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 12: 7}, "0 2", "1", "rank 1 has not come"},
-		{"one has died", []Member{at(10, 0, 7, reduce), at(11, 1, 7, reduce), gone}, map[int64]int64{10: 7, 11: 7}, "0 1", "2", "rank 2 has not come"},
-		{"one has asked for nothing yet", []Member{at(10, 0, 0, reduce), at(11, 1, -1, ""), at(12, 2, 0, reduce)}, map[int64]int64{10: 0, 12: 0}, "0 2", "1", "rank 1"},
-		{"two are behind", []Member{at(10, 0, 7, reduce), at(11, 1, 6, cast), at(12, 2, 5, reduce)}, map[int64]int64{10: 7}, "0", "1 2", "2 ranks have not come"},
-		{"asynchronous works: the first open one counts", []Member{at(10, 0, 9, reduce), at(11, 1, 6, cast), at(12, 2, 8, reduce)}, map[int64]int64{10: 7, 12: 7}, "0 2", "1", "collective 7"},
-		{"all are there", []Member{at(10, 0, 7, reduce), at(11, 1, 7, reduce), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 11: 7, 12: 7}, "0 1 2", "", "every rank has come"},
-		{"they do not agree", []Member{at(10, 0, 7, reduce), at(11, 1, 7, cast), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 11: 7, 12: 7}, "0 1 2", "", "different collectives"},
+		{"one is behind", []Member{at(10, 0, 7, reduce), at(11, 1, 6, cast), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 12: 7}, "0 2", "1",
+			"rank 1 has not come"},
+		{"one is in no recording", []Member{at(10, 0, 7, reduce), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 12: 7}, "0 2", "1",
+			"rank 1 has not come"},
+		{"one has died", []Member{at(10, 0, 7, reduce), at(11, 1, 7, reduce), gone}, map[int64]int64{10: 7, 11: 7}, "0 1", "2",
+			"rank 2 has not come"},
+		{"one has asked for nothing yet", []Member{at(10, 0, 0, reduce), at(11, 1, -1, ""), at(12, 2, 0, reduce)}, map[int64]int64{10: 0, 12: 0},
+			"0 2", "1", "rank 1"},
+		{"two are behind", []Member{at(10, 0, 7, reduce), at(11, 1, 6, cast), at(12, 2, 5, reduce)}, map[int64]int64{10: 7}, "0", "1 2",
+			"2 ranks have not come"},
+		{"asynchronous works: the first open one counts", []Member{at(10, 0, 9, reduce), at(11, 1, 6, cast), at(12, 2, 8, reduce)},
+			map[int64]int64{10: 7, 12: 7}, "0 2", "1", "collective 7"},
+		{"all are there", []Member{at(10, 0, 7, reduce), at(11, 1, 7, reduce), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 11: 7, 12: 7},
+			"0 1 2", "", "every rank has come"},
+		{"they do not agree", []Member{at(10, 0, 7, reduce), at(11, 1, 7, cast), at(12, 2, 7, reduce)}, map[int64]int64{10: 7, 11: 7, 12: 7},
+			"0 1 2", "", "different collectives"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, ok := judge(c.ranks, func(k *Member) (Wait, bool) {

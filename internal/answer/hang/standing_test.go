@@ -23,7 +23,8 @@ func stands(tid int64, main bool, syscall string, frames ...Frame) Thread {
 
 // asks is a thread that asks for a lock at a line of the job.
 func asks(tid int64, main bool, where int64) Thread {
-	return stands(tid, main, "futex", inC("__futex_abstimed_wait"), inC("PyThread_acquire_lock_timed"), inC("lock_PyThread_acquire_lock"), line("work", "/job/train.py", where))
+	return stands(tid, main, "futex", inC("__futex_abstimed_wait"), inC("PyThread_acquire_lock_timed"), inC("lock_PyThread_acquire_lock"),
+		line("work", "/job/train.py", where))
 }
 
 // idles is a thread of a pool that has nothing to do.
@@ -40,11 +41,14 @@ func TestLocksSayWhoHoldsThemAsFarAsStacksShowIt(t *testing.T) {
 	}{
 		"taken twice":             {[]Thread{asks(1, true, 7)}, "holds the lock itself (taken twice)"},
 		"taken twice, and a pool": {[]Thread{asks(1, true, 7), idles(2), idles(4)}, "holds the lock itself (taken twice)"},
-		"a deadlock of two":       {[]Thread{asks(1, true, 7), asks(2, false, 9), idles(4)}, "hold each other's: the main thread at /job/train.py:7 work; thread 2 at /job/train.py:9 work"},
-		"a holder that sleeps":    {[]Thread{asks(1, true, 7), sleeps}, "may be held by thread 3 at /job/train.py:40 hold"},
-		"several, and a holder":   {[]Thread{asks(1, true, 7), asks(2, false, 9), sleeps}, "2 threads wait for locks; thread 3 at /job/train.py:40 hold"},
-		"a pool alone":            {[]Thread{stands(1, true, "epoll_wait", inC("epoll_wait"), line("serve", "/job/server.py", 3)), idles(2)}, ""},
-		"a mutex of C":            {[]Thread{stands(1, true, "futex", inC("__lll_lock_wait"), inC("pthread_mutex_lock"), line("call", "/job/train.py", 5))}, "taken twice"},
+		"a deadlock of two": {[]Thread{asks(1, true, 7), asks(2, false, 9), idles(4)},
+			"hold each other's: the main thread at /job/train.py:7 work; thread 2 at /job/train.py:9 work"},
+		"a holder that sleeps": {[]Thread{asks(1, true, 7), sleeps}, "may be held by thread 3 at /job/train.py:40 hold"},
+		"several, and a holder": {[]Thread{asks(1, true, 7), asks(2, false, 9), sleeps},
+			"2 threads wait for locks; thread 3 at /job/train.py:40 hold"},
+		"a pool alone": {[]Thread{stands(1, true, "epoll_wait", inC("epoll_wait"), line("serve", "/job/server.py", 3)), idles(2)}, ""},
+		"a mutex of C": {[]Thread{stands(1, true, "futex", inC("__lll_lock_wait"), inC("pthread_mutex_lock"), line("call", "/job/train.py", 5))},
+			"taken twice"},
 	} {
 		p := Process{PID: 1, Threads: c.threads}
 		if got := p.Locks(); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
@@ -67,7 +71,8 @@ func TestProcessesThatStandStillAreShownWithoutACollective(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"no collective of torch.distributed was open, but these processes stood still", "pid 1 (rank 3)\n", "main thread in futex, still for 3.0 s",
+		"no collective of torch.distributed was open, but these processes stood still", "pid 1 (rank 3)\n",
+		"main thread in futex, still for 3.0 s",
 		"py work  /job/train.py:7", "taken twice", "pid 11 is stopped by a signal: continue it with kill -CONT 11",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -20,7 +20,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		b.WriteString("no collective of torch.distributed was open, but these processes stood still when the dataset was written last:\n")
 		return errors.Join(writeAll(w, &b), r.WriteStanding(w))
 	default:
-		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last, and no main thread stood still\n")
+		b.WriteString("nothing waits: no collective of torch.distributed was open when the dataset was written last, and no main thread " +
+			"stood still\n")
 	}
 	return writeAll(w, &b)
 }

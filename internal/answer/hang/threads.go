@@ -100,10 +100,12 @@ func (t *Thread) Collective() string {
 	native := ""
 	for _, f := range slices.Backward(t.Frames) {
 		switch {
-		case f.Kind == "python" && strings.Contains(f.File, "torch/distributed/") && path.Base(f.File) != "c10d_logger.py" && !strings.HasPrefix(f.Function, "<"):
+		case f.Kind == "python" && strings.Contains(f.File, "torch/distributed/") && path.Base(f.File) != "c10d_logger.py" &&
+			!strings.HasPrefix(f.Function, "<"):
 			return f.Function
 		case native != "" || f.Kind != "native":
-		case strings.HasPrefix(f.Function, "c10d::"), strings.HasPrefix(f.Function, "gloo::"), strings.HasPrefix(f.Function, "nccl"), strings.HasPrefix(f.Function, "pnccl"):
+		case strings.HasPrefix(f.Function, "c10d::"), strings.HasPrefix(f.Function, "gloo::"), strings.HasPrefix(f.Function, "nccl"),
+			strings.HasPrefix(f.Function, "pnccl"):
 			native, _, _ = strings.Cut(f.Function, "(")
 		}
 	}

@@ -102,7 +102,8 @@ func (u *Unseen) sentence() string {
 			names = append(names, p.Collective)
 		}
 	}
-	text := fmt.Sprintf("%d wait in a collective whose begin was not recorded (%s): its number is not known", len(u.Waiting), strings.Join(names, ", "))
+	text := fmt.Sprintf("%d wait in a collective whose begin was not recorded (%s): its number is not known", len(u.Waiting),
+		strings.Join(names, ", "))
 	if u.Different {
 		text += "; if they are of one group, they have asked for different collectives, and none can end"
 	}

@@ -26,8 +26,10 @@ func still(seconds float64, frames ...Frame) Thread {
 // calls none, of its native libraries; gloo's own threads are in those when they rest.
 func TestACollectiveThatWasNotSeenIsToldByTheStack(t *testing.T) {
 	c10d, logger := "/v/torch/distributed/distributed_c10d.py", "/v/torch/distributed/c10d_logger.py"
-	reduce := []Frame{native("futex_wait"), native("c10d::Work::wait(long)"), python("all_reduce", c10d), python("wrapper", logger), python("step", "train.py")}
-	resting := Thread{TIDs: []int64{2}, Frames: []Frame{native("epoll_wait"), native("gloo::transport::tcp::Loop::run()")}, Still: still(9).Still}
+	reduce := []Frame{native("futex_wait"), native("c10d::Work::wait(long)"), python("all_reduce", c10d), python("wrapper", logger),
+		python("step", "train.py")}
+	resting := Thread{TIDs: []int64{2}, Frames: []Frame{native("epoll_wait"), native("gloo::transport::tcp::Loop::run()")},
+		Still: still(9).Still}
 	worker := still(5, native("c10d::Work::wait(long)"), python("hook", "train.py"))
 	worker.Main = false
 	for _, c := range []struct {
@@ -37,12 +39,16 @@ func TestACollectiveThatWasNotSeenIsToldByTheStack(t *testing.T) {
 		place   string
 	}{
 		{"in all_reduce", []Thread{still(5, reduce...)}, "all_reduce", "train.py:7 step"},
-		{"in a barrier of its library", []Thread{still(5, native("c10d::Work::wait(long)"), python("backward", "/v/torch/autograd/__init__.py"), python("step", "train.py"))}, "c10d::Work::wait", "train.py:7 step"},
-		{"before the others are there", []Thread{still(5, native("poll"), native("c10d::TCPStore::wait()"), python("init_process_group", c10d), python("main", "train.py"))}, "init_process_group", "train.py:7 main"},
+		{"in a barrier of its library", []Thread{still(5, native("c10d::Work::wait(long)"), python("backward", "/v/torch/autograd/__init__.py"),
+			python("step", "train.py"))}, "c10d::Work::wait", "train.py:7 step"},
+		{"before the others are there", []Thread{still(5, native("poll"), native("c10d::TCPStore::wait()"), python("init_process_group", c10d),
+			python("main", "train.py"))}, "init_process_group", "train.py:7 main"},
 		{"in it only for a moment", []Thread{still(0, reduce...)}, "", "train.py:7 step"},
 		{"in it not for long", []Thread{still(0.6, reduce...)}, "", "train.py:7 step"},
-		{"a thread of the job waits, not the main one", []Thread{still(0, python("step", "train.py")), worker}, "c10d::Work::wait", "train.py:7 hook"},
-		{"asleep, and its library's thread rests", []Thread{still(9, native("clock_nanosleep"), python("dawdle", "train.py")), resting}, "", "train.py:7 dawdle"},
+		{"a thread of the job waits, not the main one", []Thread{still(0, python("step", "train.py")), worker}, "c10d::Work::wait",
+			"train.py:7 hook"},
+		{"asleep, and its library's thread rests", []Thread{still(9, native("clock_nanosleep"), python("dawdle", "train.py")), resting}, "",
+			"train.py:7 dawdle"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := &Unseen{}
@@ -129,7 +135,8 @@ func TestAStoppedRankIsNotWaiting(t *testing.T) {
 	if !g.byThreads() {
 		t.Error("two wait, and their group is not told of")
 	}
-	if text := g.sentence(); ranksOf(g.Waiting) != "0 2" || ranksOf(g.Missing) != "1" || !strings.Contains(text, "rank 1 is stopped by a debugger") {
+	if text := g.sentence(); ranksOf(g.Waiting) != "0 2" || ranksOf(g.Missing) != "1" || !strings.Contains(text,
+		"rank 1 is stopped by a debugger") {
 		t.Errorf("waiting %s, missing %s: %s", ranksOf(g.Waiting), ranksOf(g.Missing), text)
 	}
 }
@@ -159,7 +166,8 @@ func TestDifferentCollectivesThatWereNotSeenAreTold(t *testing.T) {
 		for i, thread := range c.threads {
 			u.add(Process{PID: int64(i), Threads: []Thread{thread}})
 		}
-		if said := strings.Contains(u.sentence(), "asked for different collectives"); len(u.Waiting) != len(c.threads) || u.Different != c.different || said != c.different {
+		if said := strings.Contains(u.sentence(), "asked for different collectives"); len(u.Waiting) != len(c.threads) ||
+			u.Different != c.different || said != c.different {
 			t.Errorf("%s: %+v, %s", c.name, u, u.sentence())
 		}
 	}

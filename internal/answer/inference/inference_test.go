@@ -60,7 +60,8 @@ func TestShapesTellTokensAndPhases(t *testing.T) {
 		}
 	}
 	r := rateOf(t, j)
-	if r == nil || r.Unit != "decoding step" || r.Prefill != 5 || r.Decode != 95 || *r.Tokens != 300 || *r.Requests != 15 || *r.PromptTokens != 165 {
+	if r == nil || r.Unit != "decoding step" || r.Prefill != 5 || r.Decode != 95 || *r.Tokens != 300 || *r.Requests != 15 ||
+		*r.PromptTokens != 165 {
 		t.Fatalf("%+v", r)
 	}
 	if r.Batch == nil || r.Batch.Mean != 3 || r.Assumed {

@@ -20,7 +20,8 @@ func TestOperatorsByTheirArgumentsAreThoseOfTraceLens(t *testing.T) {
 	built(t, db) // makes launch_owner
 	const calls = "FROM span WHERE name = ? AND input_dims = ? AND input_types = ? AND input_strides = ?"
 	key := func(row map[string]string) []any {
-		return []any{row["name"], tuples(row["Input Dims"]), strings.ReplaceAll(tuples(row["Input type"]), "longint", "long int"), tuples(row["Input Strides"])}
+		return []any{row["name"], tuples(row["Input Dims"]), strings.ReplaceAll(tuples(row["Input type"]), "longint", "long int"),
+			tuples(row["Input Strides"])}
 	}
 	type called struct {
 		key       []any
@@ -58,16 +59,19 @@ func TestOperatorsByTheirArgumentsAreThoseOfTraceLens(t *testing.T) {
 		var count int64
 		var host, device, flops, moved float64
 		err := db.Row(t.Context(), `WITH RECURSIVE o AS (SELECT session_id, span_id, duration_ns, flops, bytes_moved `+calls+`),
-			inside AS (SELECT session_id, span_id FROM o UNION ALL SELECT s.session_id, s.span_id FROM span s JOIN inside i ON s.session_id = i.session_id AND s.parent_id = i.span_id)
+			inside AS (SELECT session_id, span_id FROM o UNION ALL SELECT s.session_id, s.span_id FROM span s
+			JOIN inside i ON s.session_id = i.session_id AND s.parent_id = i.span_id)
 			SELECT count(*), sum(duration_ns)::DOUBLE, any_value(flops)::DOUBLE, any_value(bytes_moved)::DOUBLE,
 				(SELECT sum(d.duration_ns)::DOUBLE FROM span d JOIN inside i ON d.session_id = i.session_id AND d.launch_id = i.span_id) FROM o`,
 			key(row), &count, &host, &flops, &moved, &device)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if float64(count) != value(t, row["operation_count"]) || !near(host/1e3, value(t, row["total_duration_us"]), 1e-2) || !near(device/1e3, value(t, row["Kernel Time (µs)_sum"]), 1e-2) ||
+		if float64(count) != value(t, row["operation_count"]) || !near(host/1e3, value(t, row["total_duration_us"]), 1e-2) ||
+			!near(device/1e3, value(t, row["Kernel Time (µs)_sum"]), 1e-2) ||
 			!near(flops/1e9/value(t, row["GFLOPS"]), 1, 1e-6) || !near(moved/(1<<20)/value(t, row["Data Moved (MB)"]), 1, 1e-6) {
-			t.Errorf("%v: %d calls, %g µs, %g µs on the device, %g FLOP, %g bytes; want %s, %s, %s, %s, %s", key(row), count, host/1e3, device/1e3, flops, moved,
+			t.Errorf("%v: %d calls, %g µs, %g µs on the device, %g FLOP, %g bytes; want %s, %s, %s, %s, %s", key(row), count, host/1e3, device/1e3,
+				flops, moved,
 				row["operation_count"], row["total_duration_us"], row["Kernel Time (µs)_sum"], row["GFLOPS"], row["Data Moved (MB)"])
 		}
 	}

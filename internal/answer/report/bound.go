@@ -61,7 +61,8 @@ func (b *builder) bound() error {
 func (b *builder) boundOfDevice() error {
 	var flops, bytes sql.NullFloat64
 	var dtype, device sql.NullString
-	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, mode(regexp_extract(input_types, '(c10::)?(BFloat16|Half|float|double|Float8\w*)')),
+	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE,
+		mode(regexp_extract(input_types, '(c10::)?(BFloat16|Half|float|double|Float8\w*)')),
 		(SELECT any_value(device_name) FROM session) FROM rows WHERE flops IS NOT NULL`, nil, &flops, &bytes, &dtype, &device)
 	if err != nil {
 		return err
@@ -72,7 +73,8 @@ func (b *builder) boundOfDevice() error {
 	}
 	peak, ok := b.findPeak(device.String)
 	if !ok {
-		b.untold("how far the device is from its peak: the recording does not name its device, or the table of peaks lacks it (%q)", device.String)
+		b.untold("how far the device is from its peak: the recording does not name its device, or the table of peaks lacks it (%q)",
+			device.String)
 		return nil
 	}
 	kind := peaks.Kind(dtype.String)
@@ -86,7 +88,8 @@ func (b *builder) boundOfDevice() error {
 		WHERE d.layer = 'device' AND d.category = 'kernel' AND (o.session_id, o.operator_id) IN (
 			WITH RECURSIVE inside AS (
 				SELECT session_id, span_id FROM rows WHERE flops IS NOT NULL
-				UNION ALL SELECT r.session_id, r.span_id FROM rows r JOIN inside i ON r.session_id = i.session_id AND r.parent_id = i.span_id WHERE r.layer IN ('op', 'autograd'))
+				UNION ALL SELECT r.session_id, r.span_id FROM rows r JOIN inside i ON r.session_id = i.session_id AND r.parent_id = i.span_id
+				WHERE r.layer IN ('op', 'autograd'))
 			SELECT (session_id, span_id) FROM inside)`, nil, &counted)
 	if err != nil {
 		return err
@@ -119,7 +122,8 @@ func (b *builder) boundOfProcessor() error {
 	var flops, bytes, took sql.NullFloat64
 	var processor sql.NullString
 	err := b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE, sum(duration_ns * weight)::DOUBLE,
-		(SELECT any_value(cpu_model) FROM session) FROM rows WHERE flops IS NOT NULL AND duration_ns IS NOT NULL`, nil, &flops, &bytes, &took, &processor)
+		(SELECT any_value(cpu_model) FROM session) FROM rows WHERE flops IS NOT NULL
+		AND duration_ns IS NOT NULL`, nil, &flops, &bytes, &took, &processor)
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,8 @@ func (b *builder) boundOfProcessor() error {
 	seconds := took.Float64 / 1e9
 	v := &Bound{
 		Device: processor.String, Peak: m.Peak().Note, Kind: "fp32", FLOPs: flops.Float64, Recomputed: again, Bytes: bytes.Float64,
-		Divided: "time of the counted operators", Method: "estimated", DeviceMS: took.Float64 / 1e6, MBU: 100 * bytes.Float64 / (m.Bytes * seconds),
+		Divided: "time of the counted operators", Method: "estimated", DeviceMS: took.Float64 / 1e6,
+		MBU:   100 * bytes.Float64 / (m.Bytes * seconds),
 		Ridge: m.Ridge(),
 	}
 	window := b.report.WindowMS / 1e3

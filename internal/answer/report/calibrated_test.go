@@ -43,7 +43,8 @@ func sweptOf(paths []nested) (*sweep, []Operator) {
 // TestCalibratedTablesAgree: exclusive times sum to at most the clock's, and no operator exceeds the one that it stands in,
 // however far the samples are from the rows.
 func TestCalibratedTablesAgree(t *testing.T) {
-	paths := []nested{{"AddmmBackward0", "autograd", 0, 100}, {"aten::mm", "op", 1, 900}, {"aten::linear", "op", 0, 50}, {"aten::addmm", "op", 3, 400},
+	paths := []nested{{"AddmmBackward0", "autograd", 0, 100}, {"aten::mm", "op", 1, 900}, {"aten::linear", "op", 0, 50},
+		{"aten::addmm", "op", 3, 400},
 		{"aten::copy_", "op", 4, 5}, {"aten::mul", "op", 0, 70}, {"aten::t", "op", 1, 30}}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
@@ -72,7 +73,8 @@ func TestCalibratedTablesAgree(t *testing.T) {
 		if sum > total*(1+1e-9) {
 			t.Fatalf("operators take %g ms of %g", sum, total)
 		}
-		for child, parent := range map[string]string{"aten::mm": "AddmmBackward0", "aten::addmm": "aten::linear", "aten::copy_": "aten::addmm", "aten::t": "AddmmBackward0"} {
+		for child, parent := range map[string]string{"aten::mm": "AddmmBackward0", "aten::addmm": "aten::linear", "aten::copy_": "aten::addmm",
+			"aten::t": "AddmmBackward0"} {
 			if by[child].TotalMS > by[parent].TotalMS*(1+1e-9) {
 				t.Fatalf("%s takes %g ms, %s in it %g", parent, by[parent].TotalMS, child, by[child].TotalMS)
 			}
@@ -92,11 +94,13 @@ func calibrated(t *testing.T, agree bool) *builder {
 	ended, op, stack, other := int64(1e15+20e9), "aten::mm", int64(5), int64(6)
 	for i := range int64(20) {
 		begin := 1e15 + i*1e9
-		b.Slices = append(b.Slices, event.Slice{ID: i + 1, PID: 7, Group: "op", Phase: "training", BeginNS: begin, EndNS: begin + 30e6, FromNS: begin, ToNS: begin + 1e9, Unit: "steps", Recorded: 3, Steps: 3, Represented: 100})
+		b.Slices = append(b.Slices, event.Slice{ID: i + 1, PID: 7, Group: "op", Phase: "training", BeginNS: begin, EndNS: begin + 30e6,
+			FromNS: begin, ToNS: begin + 1e9, Unit: "steps", Recorded: 3, Steps: 3, Represented: 100})
 		for k := range int64(3) {
 			id := i*3 + k + 1
 			at := begin + k*10e6
-			b.Spans = append(b.Spans, event.Span{ID: id, StartNS: at, DurationNS: 4e6 + (i%5)*1e5, PID: 7, TID: 7, Weight: 100.0 / 3, SequenceNumber: -1, SliceID: i + 1, SliceStep: int32(k + 1), Call: &event.Call{Layer: "op", Name: op}})
+			b.Spans = append(b.Spans, event.Span{ID: id, StartNS: at, DurationNS: 4e6 + (i%5)*1e5, PID: 7, TID: 7, Weight: 100.0 / 3,
+				SequenceNumber: -1, SliceID: i + 1, SliceStep: int32(k + 1), Call: &event.Call{Layer: "op", Name: op}})
 			s := event.Sample{TSNS: at + 1e6, PID: 7, TID: 7, State: event.OnCPU, WeightNS: 10e6, StackID: &stack, SpanID: id}
 			if !agree && k > 0 {
 				s.StackID = &other
@@ -104,8 +108,10 @@ func calibrated(t *testing.T, agree bool) *builder {
 			b.Samples = append(b.Samples, s)
 		}
 	}
-	b.Stacks = []event.Stack{{ID: 5, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: op, Offset: -1}}}, {ID: 6, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: "aten::add", Offset: -1}}}}
-	for _, do := range []func() error{func() error { return d.Session(event.Recording{ID: "s", StartedNS: 1e15, EndedNS: &ended}) }, func() error { return d.Write(b) }, d.Close} {
+	b.Stacks = []event.Stack{{ID: 5, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: op, Offset: -1}}},
+		{ID: 6, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: "aten::add", Offset: -1}}}}
+	for _, do := range []func() error{func() error { return d.Session(event.Recording{ID: "s", StartedNS: 1e15, EndedNS: &ended}) },
+		func() error { return d.Write(b) }, d.Close} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +144,8 @@ func TestSamplesCalibrateWhatSlicesSaw(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	b = calibrated(t, false)
-	if applied, err := b.calibrateOperators(); err != nil || applied || b.report.Operators[0].SelfMS != before || b.report.Calibration.Agree != 20 {
+	if applied, err := b.calibrateOperators(); err != nil || applied || b.report.Operators[0].SelfMS != before ||
+		b.report.Calibration.Agree != 20 {
 		t.Errorf("%v %v: %+v", applied, err, b.report.Calibration)
 	}
 }

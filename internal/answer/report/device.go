@@ -26,7 +26,8 @@ type Device struct {
 	Method                 string  `json:"method"`
 }
 
-const deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6, computation / 1e6, exposed_communication / 1e6, exposed_copies / 1e6,
+const deviceTimes = `SELECT s.pid, p.rank, s.device_id, total / 1e6, busy / 1e6, computation / 1e6, exposed_communication / 1e6,
+	exposed_copies / 1e6,
 		idle / 1e6, communication / 1e6, copies / 1e6
 	FROM (%s) s LEFT JOIN process p USING (session_id, pid) ORDER BY 2, 1, 3`
 
@@ -169,7 +170,8 @@ func (b *builder) waited(all []Device) error {
 func (b *builder) sweepDevices(rows, method, windows string) (all []Device, err error) {
 	err = b.each(fmt.Sprintf(deviceTimes, views.Sweep(rows, windows)), func(scan scan) error {
 		d := Device{Count: 1, Method: method}
-		err := scan(&d.PID, &d.Rank, &d.DeviceID, &d.TotalMS, &d.BusyMS, &d.ComputationMS, &d.ExposedCommunicationMS, &d.ExposedMemcpyMS, &d.IdleMS, &d.CommunicationMS, &d.MemcpyMS)
+		err := scan(&d.PID, &d.Rank, &d.DeviceID, &d.TotalMS, &d.BusyMS, &d.ComputationMS, &d.ExposedCommunicationMS, &d.ExposedMemcpyMS,
+			&d.IdleMS, &d.CommunicationMS, &d.MemcpyMS)
 		if err == nil {
 			all = append(all, d)
 		}

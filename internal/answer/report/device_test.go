@@ -18,16 +18,19 @@ func TestWorkThatNothingLaunchedIsToldApart(t *testing.T) {
 		return event.Span{ID: id, StartNS: 1e15 + at*1e6, DurationNS: ms * 1e6, PID: 7, Weight: 1, SequenceNumber: -1, End: event.EndImported,
 			Call: &event.Call{Layer: "device", Category: "kernel", Name: "k"}, Detail: d}
 	}
-	launch := event.Span{ID: 1, StartNS: 1e15 + 5*1e6, DurationNS: 1e4, PID: 7, TID: 7, Weight: 1, SequenceNumber: -1, End: event.EndImported, Call: &event.Call{Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"}}
+	launch := event.Span{ID: 1, StartNS: 1e15 + 5*1e6, DurationNS: 1e4, PID: 7, TID: 7, Weight: 1, SequenceNumber: -1, End: event.EndImported,
+		Call: &event.Call{Layer: "runtime", Category: "launch", Name: "hipLaunchKernel"}}
 	two := launch
 	two.ID, two.StartNS = 4, 1e15+15*1e6
 	write := func(spans ...event.Span) *Report {
 		return built(t, made(t, func(d *output.Dataset) error {
-			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7}}}), d.Write(&event.Batch{Spans: append(spans, launch, two)}))
+			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7}}}),
+				d.Write(&event.Batch{Spans: append(spans, launch, two)}))
 		}))
 	}
 	r := write(work(2, 0, 0, 8), work(3, 1, 10, 4), work(5, 4, 20, 6))
-	if d := r.DeviceLaunched; r.Device.TotalMS != 26 || r.Device.BusyMS != 18 || d == nil || d.TotalMS != 16 || d.BusyMS != 10 || d.IdleMS != 6 {
+	if d := r.DeviceLaunched; r.Device.TotalMS != 26 || r.Device.BusyMS != 18 || d == nil || d.TotalMS != 16 || d.BusyMS != 10 ||
+		d.IdleMS != 6 {
 		t.Errorf("%+v, of what was launched %+v", r.Device, r.DeviceLaunched)
 	}
 	if r := write(work(3, 1, 10, 4), work(5, 4, 20, 6)); r.DeviceLaunched != nil || r.Device.BusyMS != 10 {
@@ -41,7 +44,8 @@ func TestADeviceWasBusyAsLongAsThreadsWaitedForIt(t *testing.T) {
 	zero := int64(0)
 	row := func(id, at, took int64, category string, device int32, d event.Detail) event.Span {
 		d.DeviceID = &device
-		return event.Span{ID: id, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, Weight: 1, SequenceNumber: -1, End: event.EndExitSite,
+		return event.Span{ID: id, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, Weight: 1, SequenceNumber: -1,
+			End:  event.EndExitSite,
 			Call: &event.Call{Layer: "runtime", Category: category, Runtime: "cuda", Name: category}, Detail: &d}
 	}
 	launch := func(id, at, lo, hi int64, device int32) event.Span {
@@ -87,7 +91,8 @@ func TestWhereTimesOfADeviceAreBoundsBothEndsAreShown(t *testing.T) {
 		t.Fatalf("%+v, %+v", r.Device, r.DeviceBounds)
 	}
 	lo, hi := r.DeviceBounds.Lo, r.DeviceBounds.Hi
-	if lo.ComputationMS != 3 || lo.ExposedMemcpyMS != 0 || hi.ComputationMS != 9 || hi.ExposedMemcpyMS != 3 || hi.BusyMS != 12 || hi.TotalMS != 32 {
+	if lo.ComputationMS != 3 || lo.ExposedMemcpyMS != 0 || hi.ComputationMS != 9 || hi.ExposedMemcpyMS != 3 || hi.BusyMS != 12 ||
+		hi.TotalMS != 32 {
 		t.Errorf("at least %+v, at most %+v", lo, hi)
 	}
 	for _, s := range r.document(Style{}) {

@@ -265,7 +265,8 @@ func (r *Report) deviceSection() section {
 		name string
 		ms   float64
 	}{
-		{"computation", d.ComputationMS}, {"exposed communication", d.ExposedCommunicationMS}, {"exposed copies", d.ExposedMemcpyMS}, {"idle", d.IdleMS},
+		{"computation", d.ComputationMS}, {"exposed communication", d.ExposedCommunicationMS}, {"exposed copies", d.ExposedMemcpyMS},
+		{"idle", d.IdleMS},
 	} {
 		share := 0.0
 		if d.TotalMS > 0 {
@@ -306,13 +307,15 @@ func (r *Report) deviceBoundSection(s section) section {
 		name string
 		of   func(Device) float64
 	}{
-		{"computation", func(d Device) float64 { return d.ComputationMS }}, {"exposed communication", func(d Device) float64 { return d.ExposedCommunicationMS }},
+		{"computation", func(d Device) float64 { return d.ComputationMS }}, {"exposed communication",
+			func(d Device) float64 { return d.ExposedCommunicationMS }},
 		{"exposed copies", func(d Device) float64 { return d.ExposedMemcpyMS }}, {"busy", func(d Device) float64 { return d.BusyMS }},
 	} {
 		lo, hi := row.of(b.Lo), row.of(b.Hi)
 		s.table.rows = append(s.table.rows, []string{row.name, number(min(lo, hi)), number(max(lo, hi))})
 	}
-	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was handed over; busy at least as long as threads were blocked that waited for it")
+	s.note("recorded on the host: the same sweep with the least and the most time that each piece of work can have taken, from when it was " +
+		"handed over; busy at least as long as threads were blocked that waited for it")
 	return s
 }
 
@@ -344,7 +347,8 @@ func fromSteps(n int) string {
 }
 
 func (r *Report) findingSection() section {
-	t := &table{header: []string{"severity", "rule", "headroom, ms a step", "%", "place"}, left: []bool{true, true, false, false, true}, about: "advice"}
+	t := &table{header: []string{"severity", "rule", "headroom, ms a step", "%", "place"}, left: []bool{true, true, false, false, true},
+		about: "advice"}
 	withHeadroom := false
 	for _, f := range r.Findings {
 		headroom, percent, share, spread := "–", "–", 0.0, spread{}
@@ -448,7 +452,8 @@ func (r *Report) operatorSection() section {
 			s.note("%s", r.stretched)
 		}
 		if r.UnseenMS > 0 {
-			s.note("no slice covers %s that are unlike a step: calls in it are counted by samples%s", msText(r.UnseenMS), atMostFive(r.UnseenOperators))
+			s.note("no slice covers %s that are unlike a step: calls in it are counted by samples%s", msText(r.UnseenMS),
+				atMostFive(r.UnseenOperators))
 		}
 		if c := r.Calibration; c != nil && !c.Applied {
 			s.note("samples do not calibrate these: of %.0f inside of slices %.0f agree with the open row on the operator", c.Samples, c.Agree)
@@ -459,7 +464,8 @@ func (r *Report) operatorSection() section {
 		if c := r.Calibration; c != nil && c.Applied {
 			s.note("times are calibrated by samples and sum to the time that these show%s", c.sentence())
 		}
-		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates has the ends")
+		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates " +
+			"has the ends")
 	}
 	return s
 }
@@ -501,7 +507,8 @@ func (o *Operator) error() string {
 }
 
 func (r *Report) kernelSection() section {
-	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true}, of: "of device ms"}
+	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true},
+		of: "of device ms"}
 	for _, k := range r.Kernels {
 		operator := k.Operator
 		if operator != "" && k.OperatorPercent < 99.5 { // others launch it, too, or who did is not known
@@ -518,7 +525,8 @@ func (r *Report) kernelSection() section {
 }
 
 func (r *Report) launchSection() section {
-	t := &table{header: []string{"launched", "calls", "host ms", "device ms, at least", "at most"}, left: []bool{true, false, false, false, false}}
+	t := &table{header: []string{"launched", "calls", "host ms", "device ms, at least", "at most"}, left: []bool{true, false, false, false,
+		false}}
 	for _, l := range r.Launches {
 		t.rows = append(t.rows, []string{l.Name, count(l.Calls), number(l.HostMS), optional(l.LoMS), optional(l.HiMS)})
 	}

@@ -21,7 +21,8 @@ func TestOperatorsOfSlicesSayHowFarOffTheyMayBe(t *testing.T) {
 		}
 		var slices []event.Slice
 		for s := range int64(2) {
-			slices = append(slices, event.Slice{ID: s + 1, PID: 7, Group: "op", BeginNS: 1e15 + s*2e7, EndNS: 1e15 + s*2e7 + 4e6, FromNS: 1e15 + s*2e7, ToNS: 1e15 + (s+1)*2e7,
+			slices = append(slices, event.Slice{ID: s + 1, PID: 7, Group: "op", BeginNS: 1e15 + s*2e7, EndNS: 1e15 + s*2e7 + 4e6,
+				FromNS: 1e15 + s*2e7, ToNS: 1e15 + (s+1)*2e7,
 				Phase: event.PhaseTraining, Unit: event.UnitSteps, Recorded: 4, Represented: 20, Steps: 4})
 			for step := range int64(4) {
 				for range 2 + (s+step)%2 {
@@ -42,7 +43,8 @@ func TestOperatorsOfSlicesSayHowFarOffTheyMayBe(t *testing.T) {
 		at[o.Name] = o
 	}
 	mm := at["aten::mm"]
-	if mm.Calls != 100 || mm.CallsLo == nil || mm.CallsHi == nil || !(*mm.CallsLo > 50 && *mm.CallsLo < 100 && *mm.CallsHi > 100 && *mm.CallsHi < 150) {
+	if mm.Calls != 100 || mm.CallsLo == nil || mm.CallsHi == nil || !(*mm.CallsLo > 50 && *mm.CallsLo < 100 && *mm.CallsHi > 100 &&
+		*mm.CallsHi < 150) {
 		t.Errorf("aten::mm: %+v", mm)
 	}
 	if mm.TotalLoMS == nil || mm.TotalHiMS == nil || !(*mm.TotalLoMS < mm.TotalMS && mm.TotalMS < *mm.TotalHiMS) {

@@ -47,9 +47,9 @@ func (b *builder) explanations() error {
 	return errors.Join(err, b.countUnseen())
 }
 
-// closeOperators is for recordings whose samples do not show operators well enough to calibrate them. It shortens the operators' estimated times to what samples show of all of them together: slices that happen
-// to see more than their share add up to more time than there was. All are shortened alike, so that none exceeds its
-// caller; calls stay as they are.
+// closeOperators is for recordings whose samples do not show operators well enough to calibrate them. It shortens the
+// operators' estimated times to what samples show of all of them together: slices that happen to see more than their
+// share add up to more time than there was. All are shortened alike, so that none exceeds its caller; calls stay as they are.
 func (b *builder) closeOperators() {
 	o := b.options
 	if o.Rank != nil || o.FromMS != nil || o.ToMS != nil || !b.weighted {
@@ -93,7 +93,8 @@ func (b *builder) phasesFromSamples() {
 		}
 		b.report.Phases = append(b.report.Phases, b.prefilled(phase)...)
 	}
-	b.report.PhasesOf = fmt.Sprintf("%s of thread %d, by its samples: %s on a CPU, %s waiting", msText(s.WallMS), s.TID, msText(s.CPUMS), msText(s.WaitMS+s.ShortMS))
+	b.report.PhasesOf = fmt.Sprintf("%s of thread %d, by its samples: %s on a CPU, %s waiting", msText(s.WallMS), s.TID, msText(s.CPUMS),
+		msText(s.WaitMS+s.ShortMS))
 }
 
 // standing reports whether the recording has threads that did not run.

@@ -51,9 +51,11 @@ func (f *flame) add(path []string, ns float64) {
 }
 
 const (
-	sampledFlames = `SELECT folded, sum(weight_ns)::DOUBLE, '' FROM sample JOIN stack USING (session_id, stack_id) WHERE state = '%s' GROUP BY ALL`
-	deviceFlames  = `SELECT coalesce(s.folded, ''), sum(d.duration_ns)::DOUBLE, coalesce(o.operator || ';', '') || replace(d.name, ';', ':')
-		FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id) LEFT JOIN stack s ON s.session_id = d.session_id AND s.stack_id = o.stack_id
+	sampledFlames = `SELECT folded, sum(weight_ns)::DOUBLE, '' FROM sample JOIN stack USING (session_id, stack_id) WHERE state = '%s'
+		GROUP BY ALL`
+	deviceFlames = `SELECT coalesce(s.folded, ''), sum(d.duration_ns)::DOUBLE, coalesce(o.operator || ';', '') || replace(d.name, ';', ':')
+		FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id) LEFT JOIN stack s ON s.session_id = d.session_id
+		AND s.stack_id = o.stack_id
 		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL`
 )
 
@@ -117,7 +119,8 @@ func (r *Report) flameCharts() template.HTML {
 			esc(g.title), r.flameChart(g.up))
 	}
 	if len(r.flames) > 0 {
-		fmt.Fprintf(&b, `<p class="more">Frames narrower than a thousandth of the picture are not drawn, nor those more than %d deep.</p>`, flameDepth)
+		fmt.Fprintf(&b, `<p class="more">Frames narrower than a thousandth of the picture are not drawn, nor those more than %d deep.</p>`,
+			flameDepth)
 	}
 	if len(r.flames) > 0 && slices.ContainsFunc(r.Findings, func(f findings.Finding) bool { return f.Name != "" }) {
 		b.WriteString(`<p class="more">A frame with a thick edge is named by a finding, which its title names.</p>`)
@@ -179,7 +182,8 @@ func (r *Report) flameChart(root *flame) template.HTML {
 		}
 	}
 	draw(root, 0, 1080, 0)
-	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 1080 %g" role="img" aria-label="flame graph">%s</svg>`, flameRow*float64(depth+1), b.String()))
+	return template.HTML(fmt.Sprintf(`<svg viewBox="0 0 1080 %g" role="img" aria-label="flame graph">%s</svg>`, flameRow*float64(depth+1),
+		b.String()))
 }
 
 // color is the same for a name wherever it stands.

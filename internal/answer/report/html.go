@@ -167,5 +167,6 @@ func (r *Report) writeHTML(w io.Writer, style Style) error {
 		}
 		sections = append(sections, p)
 	}
-	return page.Execute(w, map[string]any{"Verdict": whole(printable.Text(r.Verdict)), "Sections": sections, "Flame": r.flameCharts(), "Dataset": r.Dataset})
+	return page.Execute(w, map[string]any{"Verdict": whole(printable.Text(r.Verdict)), "Sections": sections, "Flame": r.flameCharts(),
+		"Dataset": r.Dataset})
 }

@@ -34,7 +34,8 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 		t.Error("a name became markup")
 	}
 	for _, fetched := range regexp.MustCompile(`(?i)(src|href|url\(|@import|https?:)[^;]{0,40}`).FindAllString(page, -1) {
-		if !strings.HasPrefix(fetched, `href="#`) && !strings.HasPrefix(fetched, "src 'unsafe-inline'") && !strings.HasPrefix(fetched, "src data:") && !strings.HasPrefix(fetched, "src 'none'") {
+		if !strings.HasPrefix(fetched, `href="#`) && !strings.HasPrefix(fetched, "src 'unsafe-inline'") && !strings.HasPrefix(fetched,
+			"src data:") && !strings.HasPrefix(fetched, "src 'none'") {
 			t.Errorf("the page fetches %s", fetched)
 		}
 	}
@@ -58,14 +59,16 @@ func TestThePageIsWholeAndFetchesNothing(t *testing.T) {
 // namesake in another file has none.
 func TestAFlameGraphHasBothDirectionsAndShowsWhatFindingsName(t *testing.T) {
 	g := flameGraph{"time on the CPU", &flame{name: "all"}, &flame{name: "all"}}
-	for path, ns := range map[string]float64{"main (train.py);step (train.py);mm": 6, "main (train.py);load (data.py)": 3, "main (train.py);step (other.py)": 1} {
+	for path, ns := range map[string]float64{"main (train.py);step (train.py);mm": 6, "main (train.py);load (data.py)": 3,
+		"main (train.py);step (other.py)": 1} {
 		names := strings.Split(path, ";")
 		g.down.add(names, ns)
 		slices.Reverse(names)
 		g.up.add(names, ns)
 	}
 	file, function := "/job/train.py", "step"
-	r := &Report{flames: []flameGraph{g}, Findings: []findings.Finding{{Rule: "hotspot", Name: "step", File: &file, Function: &function}, {Rule: "fusion", Name: "mm"}}}
+	r := &Report{flames: []flameGraph{g}, Findings: []findings.Finding{{Rule: "hotspot", Name: "step", File: &file, Function: &function},
+		{Rule: "fusion", Name: "mm"}}}
 	text := string(r.flameCharts())
 	down, up, both := strings.Cut(text, "bottom-up")
 	if !both || !strings.Contains(down, "<title>mm: ") || !strings.Contains(up, "<title>main (train.py): ") {
@@ -73,7 +76,8 @@ func TestAFlameGraphHasBothDirectionsAndShowsWhatFindingsName(t *testing.T) {
 	}
 	for _, chart := range []string{down, up} {
 		accused := regexp.MustCompile(`<title>([^<]*)</title><rect class="frame accused"`).FindAllStringSubmatch(chart, -1)
-		if len(accused) != 2 || !strings.Contains(chart, "60.0 %); hotspot") && !strings.Contains(chart, "60 %); hotspot") || !strings.Contains(chart, "%); fusion") {
+		if len(accused) != 2 || !strings.Contains(chart, "60.0 %); hotspot") && !strings.Contains(chart, "60 %); hotspot") ||
+			!strings.Contains(chart, "%); fusion") {
 			t.Errorf("%q", accused)
 		}
 	}
@@ -104,8 +108,9 @@ func TestNoWordOfAPageIsCut(t *testing.T) {
 	r := &Report{
 		Verdict: "A step takes 5.00 ms, 60 % of it backward.", Phases: []Phase{{Phase: timeline.Forward, MSPerStep: 1, Percent: 60}},
 		Kernels: []Kernel{{Name: kernel, Calls: 1, DeviceMS: 1, Percent: 50, Operator: "aten::add"}},
-		Findings: []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomMS: &ms, HeadroomPercent: &percent, LowMS: &low, HighMS: &high,
-			File: &file, Line: &line, Advice: "Copy less."}},
+		Findings: []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomMS: &ms, HeadroomPercent: &percent, LowMS: &low,
+			HighMS: &high,
+			File:   &file, Line: &line, Advice: "Copy less."}},
 	}
 	var b strings.Builder
 	if err := r.Write(&b, "html", Style{}); err != nil {
@@ -113,7 +118,8 @@ func TestNoWordOfAPageIsCut(t *testing.T) {
 	}
 	page := b.String()
 	for _, want := range []string{
-		"5.00\u00a0ms, 60\u00a0% of it", `<td class="w">high</td><td class="w">layout</td>`, "<td class=\"n r\">2.000 (1.000\u00a0to\u00a03.000)</td>",
+		"5.00\u00a0ms, 60\u00a0% of it", `<td class="w">high</td><td class="w">layout</td>`,
+		"<td class=\"n r\">2.000 (1.000\u00a0to\u00a03.000)</td>",
 		`<td class="l">/<wbr>home/<wbr>somebody/<wbr>a_<wbr>long_<wbr>directory/<wbr>of_<wbr>the_<wbr>model/<wbr>train<wbr>.py:17</td>`,
 		`style="left:10%;width:20%"`, `colspan="20">Copy less.</td>`, `title="void at::native::`, `style="width:60%;background:#2563eb"`,
 	} {
@@ -128,8 +134,10 @@ func TestNoWordOfAPageIsCut(t *testing.T) {
 
 // TestFindingsWithoutHeadroomHaveNoColumnsForIt.
 func TestFindingsWithoutHeadroomHaveNoColumnsForIt(t *testing.T) {
-	s := (&Report{Findings: []findings.Finding{{Rule: "hotspot", Severity: findings.Info, Name: "step", Advice: "Look here."}}}).findingSection()
-	if got := strings.Join(s.table.rows[0], "|"); got != "info|hotspot|step" || len(s.table.header) != 3 || len(s.table.left) != 3 || s.table.share != nil || len(s.notes) > 0 {
+	s := (&Report{Findings: []findings.Finding{{Rule: "hotspot", Severity: findings.Info, Name: "step",
+		Advice: "Look here."}}}).findingSection()
+	if got := strings.Join(s.table.rows[0], "|"); got != "info|hotspot|step" || len(s.table.header) != 3 || len(s.table.left) != 3 ||
+		s.table.share != nil || len(s.notes) > 0 {
 		t.Errorf("%q %+v", got, s)
 	}
 }
@@ -139,12 +147,14 @@ func TestTextHasTheAdviceWhole(t *testing.T) {
 	percent, ms, low, high := 20.0, 2.0, 1.0, 3.0
 	advice := strings.TrimSpace(strings.Repeat("Copy less in the loop. ", 20))
 	file, line := "/home/somebody/projects/"+strings.Repeat("nested/", 20)+"train.py", 17
-	r := &Report{Findings: []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomMS: &ms, HeadroomPercent: &percent, LowMS: &low, HighMS: &high, Advice: advice, File: &file, Line: &line}}}
+	r := &Report{Findings: []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomMS: &ms, HeadroomPercent: &percent,
+		LowMS: &low, HighMS: &high, Advice: advice, File: &file, Line: &line}}}
 	var b strings.Builder
 	if err := r.Write(&b, "text", Style{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, advice) || !strings.Contains(got, "2.000 (1.000 to 3.000)") || !strings.Contains(got, "/train.py:17") {
+	if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, advice) || !strings.Contains(got,
+		"2.000 (1.000 to 3.000)") || !strings.Contains(got, "/train.py:17") {
 		t.Errorf("%s", b.String())
 	}
 	for _, line := range strings.Split(b.String(), "\n") {

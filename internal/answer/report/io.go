@@ -31,8 +31,10 @@ func (b *builder) transfers() error {
 		where += fmt.Sprintf(" AND (session_id, pid) IN (SELECT (session_id, pid) FROM process WHERE rank = %d)", *b.options.Rank)
 	}
 	b.report.IO = []IO{}
-	return b.each(`SELECT coalesce(operation, ''), coalesce(kind, ''), file_system, mount, sum(calls)::BIGINT, coalesce(sum(bytes), 0)::BIGINT, coalesce(sum(duration_ns), sum(waited_ns), 0) / 1e6,
-		sum(waited_ns) / 1e6, count(DISTINCT (session_id, pid, tid)) FROM io WHERE `+where+` GROUP BY ALL ORDER BY 7 DESC, 1, 2, 3, 4`, func(scan scan) error {
+	return b.each(`SELECT coalesce(operation, ''), coalesce(kind, ''), file_system, mount, sum(calls)::BIGINT, coalesce(sum(bytes), 0)::BIGINT,
+		coalesce(sum(duration_ns), sum(waited_ns), 0) / 1e6,
+		sum(waited_ns) / 1e6, count(DISTINCT (session_id, pid, tid)) FROM io
+		WHERE `+where+` GROUP BY ALL ORDER BY 7 DESC, 1, 2, 3, 4`, func(scan scan) error {
 		var row IO
 		var system, mount sql.NullString
 		var waited sql.NullFloat64
@@ -73,7 +75,8 @@ func (r *Report) ioSection() section {
 			what = "of further kinds"
 		}
 		t.rows = append(t.rows, []string{
-			what, textOf(x.FileSystem), textOf(x.Mount), fmt.Sprint(x.Calls), bytesText(float64(x.Bytes)), number(x.MS), waited, fmt.Sprint(x.Threads),
+			what, textOf(x.FileSystem), textOf(x.Mount), fmt.Sprint(x.Calls), bytesText(float64(x.Bytes)), number(x.MS), waited,
+			fmt.Sprint(x.Threads),
 		})
 		t.share = append(t.share, x.MS/max(all, 1e-9))
 	}

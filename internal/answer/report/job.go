@@ -21,7 +21,8 @@ func (b *builder) lint() error {
 	}
 	r := b.report
 	r.checks, b.imported = checks, checks.Imported
-	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, Replaced: checks.Replaced, ComputedPercent: checks.Percent, Sentence: checks.Sentence(), Reasons: []lint.Check{}}
+	r.Rows = RowCount{Total: checks.Rows, LeftOut: checks.LeftOut, Replaced: checks.Replaced, ComputedPercent: checks.Percent,
+		Sentence: checks.Sentence(), Reasons: []lint.Check{}}
 	r.Rows.Reasons = append(r.Rows.Reasons, checks.Reasons...)
 	if checks.LeftOut > 0 {
 		r.Warnings = append(r.Warnings, checks.Sentence())
@@ -51,7 +52,8 @@ func (b *builder) recorded() error {
 	told, more, times := map[string]int{}, map[string]int{}, map[string]int64{}
 	var kinds []string
 	err := b.each(`SELECT kind, source, sum(count)::BIGINT, detail FROM (
-			SELECT kind, source, count, CASE WHEN kind = 'late' THEN regexp_replace(detail, '^the job has just begun to use these.*', 'the job began to use some functions before they had probes: their first calls are not recorded')
+			SELECT kind, source, count, CASE WHEN kind = 'late' THEN regexp_replace(detail, '^the job has just begun to use these.*',
+			'the job began to use some functions before they had probes: their first calls are not recorded')
 				ELSE detail END AS detail FROM warning WHERE kind NOT IN ('memoised', 'incomplete') AND NOT (kind = 'slice' AND source = 'detail'))
 		GROUP BY kind, source, detail ORDER BY kind = 'lost' DESC, 3 DESC, 2, 4`, func(scan scan) error {
 		var kind, source string
@@ -74,7 +76,8 @@ func (b *builder) recorded() error {
 		return err
 	}
 	for _, kind := range kinds {
-		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d %s: of %d more sources (query: SELECT * FROM warning WHERE kind = '%s')", times[kind], kind, more[kind], strings.ReplaceAll(kind, "'", "''")))
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d %s: of %d more sources (query: SELECT * FROM warning WHERE kind = '%s')",
+			times[kind], kind, more[kind], strings.ReplaceAll(kind, "'", "''")))
 	}
 	if err := b.sliced(); err != nil {
 		return err
@@ -86,7 +89,8 @@ func (b *builder) recorded() error {
 		if err := scan(&count, &sources); err != nil {
 			return err
 		}
-		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d stacks, frames and rows are not whole: %s (query: SELECT * FROM warning WHERE kind = 'incomplete')", count, cut(sources, 120)))
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("%d stacks, frames and rows are not whole: %s (query: SELECT * FROM warning "+
+			"WHERE kind = 'incomplete')", count, cut(sources, 120)))
 		return nil
 	})
 }
@@ -117,8 +121,10 @@ func warned(kind, source, detail string, count int64) string {
 // for each phase that it stands for.
 func (b *builder) sliced() error {
 	return b.each(`
-		WITH every AS (SELECT session_id, pid, probe_group, begin_ns, end_ns, max(recorded) > 0 AS saw, min(from_ns) AS since, max(to_ns) AS until FROM slice GROUP BY ALL),
-		most AS (SELECT session_id, pid, probe_group, count(*) FILTER (saw) AS n, coalesce(sum(end_ns - begin_ns) FILTER (saw), 0) AS seen, max(until) - min(since) AS whole FROM every GROUP BY 1, 2, 3
+		WITH every AS (SELECT session_id, pid, probe_group, begin_ns, end_ns, max(recorded) > 0 AS saw, min(from_ns) AS since, max(to_ns) AS until
+		FROM slice GROUP BY ALL),
+		most AS (SELECT session_id, pid, probe_group, count(*) FILTER (saw) AS n, coalesce(sum(end_ns - begin_ns) FILTER (saw), 0) AS seen,
+		max(until) - min(since) AS whole FROM every GROUP BY 1, 2, 3
 			QUALIFY row_number() OVER (PARTITION BY session_id, pid ORDER BY n DESC, probe_group) = 1)
 		SELECT sum(n)::BIGINT, sum(seen) / 1e6, sum(whole) / 1e6 FROM most HAVING sum(n) > 0`, func(scan scan) error {
 		var slices int64
@@ -126,7 +132,8 @@ func (b *builder) sliced() error {
 		if err := scan(&slices, &seen, &whole); err != nil {
 			return err
 		}
-		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("operators and their like were recorded in %s, %s of %s (query: SELECT * FROM slice); --budget off records all",
+		b.report.Warnings = append(b.report.Warnings, fmt.Sprintf("operators and their like were recorded in %s, %s of %s (query: SELECT * "+
+			"FROM slice); --budget off records all",
 			counted(slices, "slice", "slices"), msText(seen), msText(whole)))
 		return nil
 	})
@@ -181,7 +188,8 @@ func (b *builder) choose() error {
 		return err
 	}
 	var first, last sql.NullInt64
-	err = b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*), (SELECT count(*) FROM rows WHERE layer = 'device'),
+	err = b.db.Row(b.ctx, `SELECT min(ts_ns), max(ts_ns + coalesce(duration_ns, 0)), count(*),
+		(SELECT count(*) FROM rows WHERE layer = 'device'),
 		(SELECT count(*) FROM sample) FROM `+clockRows, nil, &first, &last, &b.spans, &b.deviceRows, &b.samples)
 	if err != nil {
 		return err
@@ -207,21 +215,25 @@ func (b *builder) choose() error {
 const clockRows = "clock_rows"
 
 func (b *builder) chooseRows(of, when string) error {
-	if err := b.db.Exec(b.ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT * FROM good_span WHERE %s AND %s", clockRows, of, when)); err != nil {
+	if err := b.db.Exec(b.ctx, fmt.Sprintf("CREATE OR REPLACE TEMP VIEW %s AS SELECT * FROM good_span WHERE %s AND %s", clockRows, of,
+		when)); err != nil {
 		return err
 	}
 	if when == "true" {
 		return b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM "+clockRows)
 	}
 	err := b.db.Exec(b.ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP TABLE launched_then AS SELECT session_id, span_id FROM (
-		SELECT d.session_id, d.span_id, coalesce(l.ts_ns, d.ts_ns) AS ts_ns FROM (SELECT session_id, span_id, ts_ns, launch_id FROM good_span WHERE layer = 'device' AND %s) d
-		LEFT JOIN (SELECT session_id, span_id, ts_ns FROM good_span WHERE layer <> 'device') l ON l.session_id = d.session_id AND l.span_id = d.launch_id)
+		SELECT d.session_id, d.span_id, coalesce(l.ts_ns, d.ts_ns) AS ts_ns FROM (SELECT session_id, span_id, ts_ns, launch_id FROM good_span
+		WHERE layer = 'device' AND %s) d
+		LEFT JOIN (SELECT session_id, span_id, ts_ns FROM good_span WHERE layer <> 'device') l ON l.session_id = d.session_id
+		AND l.span_id = d.launch_id)
 		WHERE %s`, of, when))
 	if err != nil {
 		return err
 	}
 	return b.db.Exec(b.ctx, fmt.Sprintf(`CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM good_span
-		WHERE layer <> 'device' AND %s AND %s OR layer = 'device' AND (session_id, span_id) IN (SELECT (session_id, span_id) FROM launched_then)`, of, when))
+		WHERE layer <> 'device' AND %s AND %s OR layer = 'device' AND (session_id, span_id) IN (SELECT (session_id, span_id)
+		FROM launched_then)`, of, when))
 }
 
 // chooseStep narrows the rows to the period of one step, if that is wanted. Which
@@ -266,7 +278,8 @@ func (b *builder) clocks() error {
 		}
 		text := fmt.Sprintf("the clock of %s was not compared with the others': times of different hosts tell no order", host)
 		if method == "collectives" {
-			text = fmt.Sprintf("the clock of %s was set by %.3f ms to the others', which is right to %.3f ms: a shorter order between hosts is not known",
+			text = fmt.Sprintf("the clock of %s was set by %.3f ms to the others', which is right to %.3f ms: a shorter order between hosts "+
+				"is not known",
 				host, -ms(ahead), ms(wrong))
 		}
 		b.report.Warnings = append(b.report.Warnings, text)
@@ -284,7 +297,8 @@ func (b *builder) job() error {
 		return err
 	}
 	var source, device sql.NullString
-	if err := b.db.Row(b.ctx, "SELECT string_agg(DISTINCT coalesce(source, 'recorded'), ', ' ORDER BY coalesce(source, 'recorded')), string_agg(DISTINCT device_name, ', ' ORDER BY device_name) FROM session", nil, &source, &device); err != nil {
+	if err := b.db.Row(b.ctx, "SELECT string_agg(DISTINCT coalesce(source, 'recorded'), ', ' ORDER BY coalesce(source, 'recorded')), "+
+		"string_agg(DISTINCT device_name, ', ' ORDER BY device_name) FROM session", nil, &source, &device); err != nil {
 		return err
 	}
 	b.report.Source = source.String

@@ -100,7 +100,8 @@ func TestDeviceTimesAreThoseOfTraceLens(t *testing.T) {
 	for _, row := range answers(t, "gpu_timeline.csv") {
 		got, known := map[string]float64{
 			"computation_time": d.ComputationMS, "exposed_comm_time": d.ExposedCommunicationMS, "exposed_memcpy_time": d.ExposedMemcpyMS,
-			"busy_time": d.BusyMS, "idle_time": d.IdleMS, "total_time": d.TotalMS, "total_comm_time": d.CommunicationMS, "total_memcpy_time": d.MemcpyMS,
+			"busy_time": d.BusyMS, "idle_time": d.IdleMS, "total_time": d.TotalMS, "total_comm_time": d.CommunicationMS,
+			"total_memcpy_time": d.MemcpyMS,
 		}[row["type"]]
 		if !known || !near(got, value(t, row["time ms"]), 1e-3) {
 			t.Errorf("%s: %f ms, want %s", row["type"], got, row["time ms"])
@@ -120,14 +121,16 @@ func TestFLOPsAndBytesOfEveryShapeAreThoseOfTraceLens(t *testing.T) {
 			compact, _ := json.Marshal(dims)
 			var calls int64
 			var flops, bytes float64
-			err := db.Row(t.Context(), `SELECT count(*), any_value(flops)::DOUBLE, any_value(bytes_moved)::DOUBLE FROM span WHERE name = ? AND input_dims = ?`,
+			err := db.Row(t.Context(), `SELECT count(*), any_value(flops)::DOUBLE, any_value(bytes_moved)::DOUBLE FROM span
+				WHERE name = ? AND input_dims = ?`,
 				[]any{row["name"], string(compact)}, &calls, &flops, &bytes)
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantFLOPs, wantBytes := value(t, row["GFLOPS_first"])*1e9, value(t, row["Data Moved (MB)_first"])*(1<<20)
 			if float64(calls) != value(t, row["name_count"]) || !near(flops/wantFLOPs, 1, 1e-6) || !near(bytes/wantBytes, 1, 1e-6) {
-				t.Errorf("%s %s: %d calls, %f FLOP, %f bytes; want %s, %f, %f", row["name"], compact, calls, flops, bytes, row["name_count"], wantFLOPs, wantBytes)
+				t.Errorf("%s %s: %d calls, %f FLOP, %f bytes; want %s, %f, %f", row["name"], compact, calls, flops, bytes, row["name_count"], wantFLOPs,
+					wantBytes)
 			}
 			checked++
 		}
@@ -327,7 +330,8 @@ func TestSharesStayWhereAnyDurationsAreCorrupt(t *testing.T) {
 			}
 		}
 		damaged := built(t, imported(t, file()))
-		if damaged.Rows.LeftOut != 7 || damaged.Rows.Replaced != 7 || !strings.HasSuffix(damaged.Rows.Sentence, "count with the median times of their like") {
+		if damaged.Rows.LeftOut != 7 || damaged.Rows.Replaced != 7 || !strings.HasSuffix(damaged.Rows.Sentence,
+			"count with the median times of their like") {
 			t.Errorf("seed %d: %s", seed, damaged.Rows.Sentence)
 		}
 		shares := sharesOf(damaged)

@@ -13,7 +13,8 @@ func TestAStepHasTheKernelsThatItLaunched(t *testing.T) {
 	db := made(t, func(d *output.Dataset) error {
 		var spans []event.Span
 		add := func(at, took int64, s event.Span) int64 {
-			s.ID, s.StartNS, s.DurationNS, s.PID, s.Weight, s.SequenceNumber, s.End = int64(len(spans))+1, 1e15+at*1e6, took*1e6, 7, 1, -1, event.EndImported
+			s.ID, s.StartNS, s.DurationNS, s.PID, s.Weight, s.SequenceNumber, s.End = int64(len(spans))+1, 1e15+at*1e6, took*1e6, 7, 1, -1,
+				event.EndImported
 			spans = append(spans, s)
 			return s.ID
 		}
@@ -49,7 +50,8 @@ func TestAStepHasTheKernelsThatItLaunched(t *testing.T) {
 		if r.Device == nil || r.Device.BusyMS != want.busy || r.Device.ComputationMS != want.busy {
 			t.Errorf("step %d: %+v, want %v ms", step, r.Device, want.busy)
 		}
-		if len(r.Kernels) != 1 || r.Kernels[0].Name != want.name || int64(r.Kernels[0].Calls) != want.calls || r.Kernels[0].DeviceMS != want.busy {
+		if len(r.Kernels) != 1 || r.Kernels[0].Name != want.name || int64(r.Kernels[0].Calls) != want.calls ||
+			r.Kernels[0].DeviceMS != want.busy {
 			t.Errorf("step %d: %+v", step, r.Kernels)
 		}
 	}

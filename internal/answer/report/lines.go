@@ -15,7 +15,8 @@ var places = `
 		SELECT session_id, stack_id, i, frames[i].file AS file, frames[i].line AS line, frames[i]."function" AS function, frames[i].kind AS kind
 		FROM stack, unnest(range(1, len(frames) + 1)) AS u(i)),
 	ranked AS (
-		SELECT session_id, stack_id, file, line, function, row_number() OVER (PARTITION BY session_id, stack_id ORDER BY NOT ` + usercode.SQL("f.file") + `, i) AS n
+		SELECT session_id, stack_id, file, line, function, row_number() OVER (PARTITION BY session_id, stack_id
+		ORDER BY NOT ` + usercode.SQL("f.file") + `, i) AS n
 		FROM f WHERE kind = 'python' AND line IS NOT NULL)
 	SELECT session_id, stack_id, file, line, function FROM ranked WHERE n = 1`
 
@@ -35,23 +36,25 @@ func (b *builder) lines() error {
 		WITH sampled AS (
 			SELECT p.file, p.line, p.function, sum(weight_ns) FILTER (state = 'on_cpu') AS cpu, sum(weight_ns) FILTER (state = 'off_cpu') AS off
 			FROM sample s JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
-		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM hosted_stack JOIN stack_place p USING (session_id, stack_id) GROUP BY ALL),
+		hosted AS (SELECT p.file, p.line, p.function, sum(ns) AS host FROM hosted_stack JOIN stack_place p USING (session_id, stack_id)
+		GROUP BY ALL),
 		computed AS (
 			SELECT p.file, p.line, p.function, sum(`+launchedNS+`) AS device FROM rows d JOIN launch_owner o USING (session_id, launch_id)
 			JOIN stack_place p ON p.session_id = o.session_id AND p.stack_id = o.stack_id
 			WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY ALL)
 		SELECT coalesce(file, ''), line, coalesce(function, ''), cpu::DOUBLE, off::DOUBLE, host::DOUBLE, device::DOUBLE
 		FROM sampled FULL JOIN hosted USING (file, line, function) FULL JOIN computed USING (file, line, function)
-		ORDER BY %s DESC NULLS LAST, 1, 2, 3 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.devicesLead()]), func(scan scan) error {
-		var l Line
-		var cpu, off, host, device sql.NullFloat64
-		if err := scan(&l.File, &l.Line, &l.Function, &cpu, &off, &host, &device); err != nil {
-			return err
-		}
-		l.CPUMS, l.WaitMS, l.HostMS, l.DeviceMS = msOf(cpu), msOf(off), msOf(host), msOf(device)
-		b.report.Lines = append(b.report.Lines, l)
-		return nil
-	})
+		ORDER BY %s DESC NULLS LAST, 1, 2, 3 LIMIT 10000`, map[bool]string{true: "device", false: "coalesce(cpu, host)"}[b.devicesLead()]),
+		func(scan scan) error {
+			var l Line
+			var cpu, off, host, device sql.NullFloat64
+			if err := scan(&l.File, &l.Line, &l.Function, &cpu, &off, &host, &device); err != nil {
+				return err
+			}
+			l.CPUMS, l.WaitMS, l.HostMS, l.DeviceMS = msOf(cpu), msOf(off), msOf(host), msOf(device)
+			b.report.Lines = append(b.report.Lines, l)
+			return nil
+		})
 }
 
 func (b *builder) threads() error {

@@ -37,7 +37,8 @@ func (b *builder) memory() error {
 	}
 	for _, a := range memory.Arenas[:min(len(memory.Arenas), memoryArenas)] {
 		m := Memory{PID: a.PID, Space: a.Space, DeviceID: a.Device, PeakBytes: a.PeakBytes, AtMS: ms(a.PeakNS - b.firstNS),
-			Said: a.SaidBytes, Reserved: a.Fragmentation.RecordedReserved, AllocationUS: a.AllocationUS, FreeUS: a.FreeUS, Owners: []Owner{}, Estimated: a.SlicedEvents > 0}
+			Said: a.SaidBytes, Reserved: a.Fragmentation.RecordedReserved, AllocationUS: a.AllocationUS, FreeUS: a.FreeUS, Owners: []Owner{},
+			Estimated: a.SlicedEvents > 0}
 		for _, s := range a.Holders.ByLine[:min(len(a.Holders.ByLine), memoryOwners)] {
 			m.Owners = append(m.Owners, Owner{Name: s.Key, Bytes: s.Bytes, Blocks: int64(s.Blocks)})
 		}
@@ -52,7 +53,8 @@ func (b *builder) memory() error {
 // atLevel is advice to record more, "" for a recording that was made at level window already.
 func (b *builder) atLevel(advice string) string {
 	var n int64
-	if b.db.Row(b.ctx, "SELECT count(*) FROM session WHERE level IN ('window', 'deep') AND coalesce(source, 'recorded') = 'recorded'", nil, &n) == nil && n > 0 {
+	if b.db.Row(b.ctx, "SELECT count(*) FROM session WHERE level IN ('window', 'deep') AND coalesce(source, 'recorded') = 'recorded'", nil,
+		&n) == nil && n > 0 {
 		return ""
 	}
 	return "; " + advice

@@ -75,8 +75,10 @@ var otherWays = map[string]func(document map[string]any, rows []map[string]any) 
 		return d, "t.json"
 	},
 	"as ROCm writes it": func(d map[string]any, rows []map[string]any) (any, string) {
-		calls := map[any]string{"cudaLaunchKernel": "hipLaunchKernel", "cudaLaunchKernelExC": "hipExtModuleLaunchKernel", "cuLaunchKernelEx": "hipModuleLaunchKernel",
-			"cuLaunchKernel": "hipModuleLaunchKernel", "cudaMemcpyAsync": "hipMemcpyWithStream", "cudaStreamSynchronize": "hipStreamSynchronize", "cudaDeviceSynchronize": "hipDeviceSynchronize"}
+		calls := map[any]string{"cudaLaunchKernel": "hipLaunchKernel", "cudaLaunchKernelExC": "hipExtModuleLaunchKernel",
+			"cuLaunchKernelEx": "hipModuleLaunchKernel",
+			"cuLaunchKernel":   "hipModuleLaunchKernel", "cudaMemcpyAsync": "hipMemcpyWithStream", "cudaStreamSynchronize": "hipStreamSynchronize",
+			"cudaDeviceSynchronize": "hipDeviceSynchronize"}
 		for _, r := range rows {
 			args, _ := r["args"].(map[string]any)
 			switch r["cat"] {
@@ -90,7 +92,8 @@ var otherWays = map[string]func(document map[string]any, rows []map[string]any) 
 			case "kernel", "gpu_memcpy":
 				r["tid"], args["stream"] = 0, 0
 				args["kind"] = "Dispatch Kernel"
-				for _, name := range []string{"External id", "context", "warps per SM", "blocks per SM", "registers per thread", "shared memory", "est. achieved occupancy %"} {
+				for _, name := range []string{"External id", "context", "warps per SM", "blocks per SM", "registers per thread", "shared memory",
+					"est. achieved occupancy %"} {
 					delete(args, name)
 				}
 			}

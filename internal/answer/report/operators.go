@@ -13,7 +13,8 @@ var launchOwner = `
 	CREATE OR REPLACE TEMP TABLE launch_owner AS
 	WITH RECURSIVE launched AS (
 		SELECT DISTINCT session_id, launch_id FROM rows WHERE layer = 'device' AND launch_id IS NOT NULL),
-	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name, coalesce(python_stack_id, stack_id) AS stack_id, weight FROM span WHERE layer <> 'device'),
+	host AS (SELECT session_id, span_id, parent_id, layer IN ('op', 'autograd') AS owns, ` + operatorName + ` AS name,
+		coalesce(python_stack_id, stack_id) AS stack_id, weight FROM span WHERE layer <> 'device'),
 	up AS (
 		SELECT l.session_id, l.launch_id, h.span_id, h.parent_id, h.owns, h.name, h.stack_id, h.weight, 0 AS depth
 		FROM launched l JOIN host h ON h.session_id = l.session_id AND h.span_id = l.launch_id
@@ -21,7 +22,8 @@ var launchOwner = `
 		SELECT u.session_id, u.launch_id, h.span_id, h.parent_id, h.owns, h.name, coalesce(u.stack_id, h.stack_id), u.weight, depth + 1
 		FROM up u JOIN host h ON h.session_id = u.session_id AND h.span_id = u.parent_id
 		WHERE NOT u.owns AND depth < 24)
-	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id, max(weight) AS weight
+	SELECT session_id, launch_id, max(span_id) FILTER (owns) AS operator_id, max(name) FILTER (owns) AS operator, max(stack_id) AS stack_id,
+	max(weight) AS weight
 	FROM up GROUP BY ALL`
 
 // launchedNS is how long a row d of a device, launched by an o of launch_owner, counts. CUPTI has all work of devices, and a
@@ -38,7 +40,8 @@ func (b *builder) operators() error {
 		if err := b.db.Exec(b.ctx, launchOwner); err != nil {
 			return err
 		}
-	} else if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE launch_owner (session_id VARCHAR, launch_id BIGINT, operator_id BIGINT, operator VARCHAR, stack_id BIGINT, weight DOUBLE)"); err != nil {
+	} else if err := b.db.Exec(b.ctx, "CREATE OR REPLACE TEMP TABLE launch_owner (session_id VARCHAR, launch_id BIGINT, operator_id BIGINT, "+
+		"operator VARCHAR, stack_id BIGINT, weight DOUBLE)"); err != nil {
 		return err
 	}
 	swept, err := b.sweep()
@@ -80,7 +83,8 @@ func (b *builder) operators() error {
 	})
 	if len(b.report.Operators) == 0 {
 		if others := b.otherFrameworks(); others != "" {
-			b.untold("operators: none of %s are recorded at any level; samples show where its time goes, and its I/O and memory are recorded", others)
+			b.untold("operators: none of %s are recorded at any level; samples show where its time goes, and its I/O and memory are recorded",
+				others)
 		} else {
 			b.untold("operators: the dataset has none%s", b.atLevel("record at --level window, or at least with --probe op"))
 		}
@@ -93,9 +97,12 @@ func (b *builder) operators() error {
 func (b *builder) otherFrameworks() string {
 	var names sql.NullString
 	err := b.db.Row(b.ctx, `SELECT string_agg(DISTINCT name, ', ' ORDER BY name) FROM (SELECT CASE
-			WHEN path ILIKE '%lib\_lightgbm%' ESCAPE '\' THEN 'LightGBM' WHEN path ILIKE '%libxgboost%' THEN 'XGBoost' WHEN path ILIKE '%onnxruntime%' THEN 'ONNX Runtime'
-			WHEN path ILIKE '%/jaxlib/%' THEN 'JAX on a CPU' WHEN path ILIKE '%/tensorflow/%' THEN 'TensorFlow' WHEN path ILIKE '%/\_catboost%' ESCAPE '\' THEN 'CatBoost' END AS name FROM library)
-		WHERE NOT EXISTS (SELECT 1 FROM library WHERE path ILIKE '%libtorch\_cpu%' ESCAPE '\') AND NOT EXISTS (SELECT 1 FROM span WHERE layer IN ('runtime', 'device'))`, nil, &names)
+			WHEN path ILIKE '%lib\_lightgbm%' ESCAPE '\' THEN 'LightGBM' WHEN path ILIKE '%libxgboost%' THEN 'XGBoost'
+			WHEN path ILIKE '%onnxruntime%' THEN 'ONNX Runtime'
+			WHEN path ILIKE '%/jaxlib/%' THEN 'JAX on a CPU' WHEN path ILIKE '%/tensorflow/%' THEN 'TensorFlow'
+			WHEN path ILIKE '%/\_catboost%' ESCAPE '\' THEN 'CatBoost' END AS name FROM library)
+		WHERE NOT EXISTS (SELECT 1 FROM library WHERE path ILIKE '%libtorch\_cpu%' ESCAPE '\') AND NOT EXISTS (SELECT 1 FROM span
+		WHERE layer IN ('runtime', 'device'))`, nil, &names)
 	if err != nil {
 		return "" // recordings without a table of libraries
 	}
@@ -118,7 +125,8 @@ func (b *builder) onDevice() (map[string]float64, error) {
 	}
 	return found, b.each(`
 		SELECT o.operator, sum(`+launchedNS+`)::DOUBLE FROM rows d JOIN launch_owner o USING (session_id, launch_id)
-		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL GROUP BY ALL`, func(scan scan) error {
+		WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') AND o.operator IS NOT NULL
+		GROUP BY ALL`, func(scan scan) error {
 		var name string
 		var ns sql.NullFloat64
 		if err := scan(&name, &ns); err != nil {
@@ -182,7 +190,8 @@ func (b *builder) kernels() error {
 				FROM rows d LEFT JOIN launch_owner o USING (session_id, launch_id)
 				WHERE d.layer = 'device' AND d.category IN ('kernel', 'collective', 'copy', 'set') GROUP BY d.name, o.operator)
 			SELECT name, any_value(category), sum(calls)::BIGINT, sum(ns) / 1e6, 100.0 * sum(ns) / sum(sum(ns)) OVER (),
-				coalesce(arg_max(operator, ns) FILTER (operator IS NOT NULL), ''), coalesce(100.0 * max(ns) FILTER (operator IS NOT NULL) / nullif(sum(ns) FILTER (told), 0), 0)
+				coalesce(arg_max(operator, ns) FILTER (operator IS NOT NULL), ''),
+				coalesce(100.0 * max(ns) FILTER (operator IS NOT NULL) / nullif(sum(ns) FILTER (told), 0), 0)
 			FROM launched GROUP BY name ORDER BY 4 DESC, 1`, func(scan scan) error {
 			var k Kernel
 			err := scan(&k.Name, &k.Category, &k.Calls, &k.DeviceMS, &k.Percent, &k.Operator, &k.OperatorPercent)
@@ -192,7 +201,8 @@ func (b *builder) kernels() error {
 	}
 	return b.each(`
 		SELECT name, sum(weight), coalesce(sum(duration_ns * weight), 0) / 1e6, sum(device_time_lo_ns * weight), sum(device_time_hi_ns * weight)
-		FROM rows WHERE layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph') GROUP BY name ORDER BY 5 DESC NULLS LAST, 3 DESC, 1`, func(scan scan) error {
+		FROM rows WHERE layer = 'runtime' AND category IN ('launch', 'copy', 'set', 'graph') GROUP BY name ORDER BY 5 DESC NULLS LAST, 3 DESC,
+		1`, func(scan scan) error {
 		var l Launch
 		var lo, hi sql.NullFloat64
 		if err := scan(&l.Name, &l.Calls, &l.HostMS, &lo, &hi); err != nil {

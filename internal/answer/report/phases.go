@@ -40,12 +40,14 @@ func (b *builder) phases() error {
 	estimated := len(chosen) > 1 && len(chosen) < len(b.stepRows)
 	factor, off := b.lengthened(chosen)
 	if factor != 1 {
-		b.report.PhasesOf += fmt.Sprintf(", which took %s with the probes of detail in them; ms are estimated: their shares of the %s that the %d steps between slices take",
+		b.report.PhasesOf += fmt.Sprintf(", which took %s with the probes of detail in them; ms are estimated: their shares of the %s that the "+
+			"%d steps between slices take",
 			msText(total/float64(len(windows))/1e6), msText(b.stretched.BetweenMS), b.stretched.Between)
 	}
 	for phase, each := range byPhase(took) {
 		mean := steps.Mean(each)
-		p := Phase{Phase: phase, MSPerStep: factor * mean / 1e6, Percent: 100 * mean * float64(len(each)) / max(total, 1), Estimated: estimated || factor != 1}
+		p := Phase{Phase: phase, MSPerStep: factor * mean / 1e6, Percent: 100 * mean * float64(len(each)) / max(total, 1), Estimated: estimated ||
+			factor != 1}
 		if p.Estimated {
 			_, hi := steps.Interval(each)
 			half := factor * math.Hypot(hi-mean, off*mean)

@@ -25,12 +25,14 @@ func loopInSlices(d *output.Dataset) error {
 			took = 20e6
 		}
 		add := func(at, percent int64, layer, category, name string, slice int64) {
-			spans = append(spans, event.Span{ID: int64(len(spans) + 1), StartNS: now + took*at/100, DurationNS: took * percent / 100, PID: 7, TID: 8, End: event.EndExitSite, Weight: 1,
+			spans = append(spans, event.Span{ID: int64(len(spans) + 1), StartNS: now + took*at/100, DurationNS: took * percent / 100, PID: 7, TID: 8,
+				End: event.EndExitSite, Weight: 1,
 				SequenceNumber: -1, SliceID: slice, Call: &event.Call{Layer: layer, Category: category, Name: name}})
 		}
 		if detail {
 			if n%10 == 0 {
-				slices = append(slices, event.Slice{ID: n, PID: 7, Group: "op", BeginNS: now, EndNS: now + 10*took - 1, FromNS: now, ToNS: now + 20*took, Phase: event.PhaseTraining,
+				slices = append(slices, event.Slice{ID: n, PID: 7, Group: "op", BeginNS: now, EndNS: now + 10*took - 1, FromNS: now,
+					ToNS: now + 20*took, Phase: event.PhaseTraining,
 					Unit: event.UnitSteps, Recorded: 10, Represented: 10, Steps: 10})
 			}
 			add(0, 40, "op", "", "aten::mm", n/10*10)
@@ -40,7 +42,8 @@ func loopInSlices(d *output.Dataset) error {
 		now += took
 	}
 	framework := "pytorch"
-	return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, Framework: &framework}}}), d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: spans}))
+	return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 7, Framework: &framework}}}),
+		d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: spans}))
 }
 
 // TestPhasesOfSlicesAreOfStepsWithoutProbes: their shares hold, their milliseconds do not.
@@ -52,7 +55,8 @@ func TestPhasesOfSlicesAreOfStepsWithoutProbes(t *testing.T) {
 	sum := 0.0
 	for _, p := range r.Phases {
 		want := map[string]float64{timeline.Forward: 4, timeline.Backward: 3, timeline.Optimizer: 2, timeline.OtherPhase: 1}[p.Phase]
-		if sum += p.MSPerStep; math.Abs(p.MSPerStep-want) > 0.3 || !p.Estimated || p.LoMS == nil || *p.LoMS > p.MSPerStep || *p.HiMS < p.MSPerStep {
+		if sum += p.MSPerStep; math.Abs(p.MSPerStep-want) > 0.3 || !p.Estimated || p.LoMS == nil || *p.LoMS > p.MSPerStep ||
+			*p.HiMS < p.MSPerStep {
 			t.Errorf("%+v, want %g ms of a step without probes", p, want)
 		}
 	}

@@ -44,9 +44,11 @@ func amdRank(r *rand.Rand, rank int, base int64) (trace string, want Device) {
 		}
 		args := fmt.Sprintf(`"External id": %d, "device": %d, "stream": %d, "correlation": %d`, i+1, rank, i%3, 1000+i)
 		events = append(events,
-			fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 50, "tid": 51, "ts": %s, "dur": 0.9, "args": {"External id": %d}}`, us(i*20), i+1),
+			fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 50, "tid": 51, "ts": %s, "dur": 0.9, "args": {"External id": %d}}`,
+				us(i*20), i+1),
 			fmt.Sprintf(`{"ph": "X", "cat": "cuda_runtime", "name": %q, "pid": 50, "tid": 51, "ts": %s, "dur": 0.010, "args": {"correlation": %d, "External id": %d}}`, k.call, us(i*20+1), 1000+i, i+1),
-			fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %q, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`, k.cat, k.name, rank, i%3, us(at), took/1000, took%1000, args))
+			fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %q, "pid": %d, "tid": %d, "ts": %s, "dur": %d.%03d, "args": {%s}}`, k.cat, k.name, rank, i%3,
+				us(at), took/1000, took%1000, args))
 	}
 	r.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
 	for t := first; t < last; t++ {

@@ -15,12 +15,14 @@ const calledAgain = `CREATE OR REPLACE TEMP TABLE called_again AS
 		SELECT session_id, span_id FROM rows WHERE layer IN ('autograd', 'scope') AND contains(name, 'CheckpointFunctionBackward')
 		UNION
 		SELECT r.session_id, r.span_id FROM rows r JOIN rows p ON r.session_id = p.session_id AND r.parent_id = p.span_id
-		WHERE r.layer = 'op' AND p.layer IN ('autograd', 'op') AND regexp_matches(p.name, 'Backward[0-9]+$') AND NOT contains(p.name, 'BackwardBackward')
+		WHERE r.layer = 'op' AND p.layer IN ('autograd', 'op') AND regexp_matches(p.name, 'Backward[0-9]+$')
+		AND NOT contains(p.name, 'BackwardBackward')
 		  AND regexp_matches(r.name, '^aten::(linear|matmul|addmm|baddbmm|addbmm|einsum|conv[123]d|_?convolution|_?scaled_dot_product\w*_attention)$|_forward$')
 		UNION
 		SELECT session_id, span_id FROM rows WHERE flops IS NOT NULL AND (session_id, coalesce(python_stack_id, stack_id)) IN (
 			SELECT (session_id, stack_id) FROM stack WHERE list_bool_or(list_transform(frames, f -> f.kind = 'python'
-				AND suffix(coalesce(f.file, ''), 'torch/utils/checkpoint.py') AND regexp_matches(coalesce(f."function", ''), '(^|[.])(recompute_fn|unpack_hook)$'))))
+				AND suffix(coalesce(f.file, ''), 'torch/utils/checkpoint.py')
+				AND regexp_matches(coalesce(f."function", ''), '(^|[.])(recompute_fn|unpack_hook)$'))))
 	), inside AS (
 		SELECT * FROM again
 		UNION

@@ -20,7 +20,8 @@ func trainingTrace(t *testing.T, node string, again ...map[string]any) *Report {
 		event("cpu_op", "aten::addmm", 1, 1000, 100, shapes),
 		event("cpu_op", "autograd::engine::evaluate_function: "+node, 2, 2000, 900, nil),
 		event("cpu_op", node, 2, 2010, 880, nil),
-		event("cpu_op", "aten::mm", 2, 2700, 100, map[string]any{"Input Dims": []any{[]int{128, 32}, []int{32, 64}}, "Input type": []string{"float", "float"}}),
+		event("cpu_op", "aten::mm", 2, 2700, 100, map[string]any{"Input Dims": []any{[]int{128, 32}, []int{32, 64}},
+			"Input type": []string{"float", "float"}}),
 		event("cuda_runtime", "cudaLaunchKernel", 1, 1050, 10, map[string]any{"correlation": 7}),
 		event("kernel", "gemm", 7, 1100, 900, map[string]any{"correlation": 7, "stream": 7, "device": 0}),
 	}
@@ -33,7 +34,8 @@ func trainingTrace(t *testing.T, node string, again ...map[string]any) *Report {
 			events[len(events)-1]["args"] = e["args"]
 		}
 	}
-	content, err := json.Marshal(map[string]any{"deviceProperties": []any{map[string]any{"id": 0, "name": "NVIDIA H100 80GB HBM3"}}, "traceEvents": events})
+	content, err := json.Marshal(map[string]any{"deviceProperties": []any{map[string]any{"id": 0, "name": "NVIDIA H100 80GB HBM3"}},
+		"traceEvents": events})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,11 +61,15 @@ func TestWhatCheckpointsComputeAgainIsTheHardwaresAndNotTheModels(t *testing.T) 
 		again []map[string]any
 		want  float64
 	}{
-		"nothing":        {"AddmmBackward0", nil, 0},
-		"a node's own":   {"CheckpointFunctionBackward", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100)}, forwardFLOPs + backwardFLOPs},
-		"a pass inside":  {"CheckpointFunctionBackward", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100), call("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 2650, 200)}, forwardFLOPs},
-		"by a hook":      {"AddmmBackward0", []map[string]any{call("cpu_op", "aten::linear", 2090, 120), call("cpu_op", "aten::addmm", 2100, 100)}, forwardFLOPs},
-		"by its frames":  {"MulBackward1", []map[string]any{call("python_function", "torch/utils/checkpoint.py(1351): unpack_hook", 2080, 200), call("cpu_op", "mine::block", 2090, 120), call("cpu_op", "aten::addmm", 2100, 100)}, forwardFLOPs},
+		"nothing": {"AddmmBackward0", nil, 0},
+		"a node's own": {"CheckpointFunctionBackward", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100)},
+			forwardFLOPs + backwardFLOPs},
+		"a pass inside": {"CheckpointFunctionBackward", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100),
+			call("cpu_op", "autograd::engine::evaluate_function: AddmmBackward0", 2650, 200)}, forwardFLOPs},
+		"by a hook": {"AddmmBackward0", []map[string]any{call("cpu_op", "aten::linear", 2090, 120), call("cpu_op", "aten::addmm", 2100,
+			100)}, forwardFLOPs},
+		"by its frames": {"MulBackward1", []map[string]any{call("python_function", "torch/utils/checkpoint.py(1351): unpack_hook", 2080, 200),
+			call("cpu_op", "mine::block", 2090, 120), call("cpu_op", "aten::addmm", 2100, 100)}, forwardFLOPs},
 		"differentiated": {"ConvolutionBackwardBackward0", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100)}, 0},
 		"a user's own":   {"MineBackward", []map[string]any{call("cpu_op", "aten::addmm", 2100, 100)}, 0},
 	} {

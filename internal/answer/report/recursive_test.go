@@ -12,7 +12,8 @@ func TestAnOperatorInsideItselfCountsOnce(t *testing.T) {
 	db := made(t, func(d *output.Dataset) error {
 		var spans []event.Span
 		add := func(at, took, parent int64, name string) int64 {
-			spans = append(spans, event.Span{ID: int64(len(spans)) + 1, ParentID: parent, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8,
+			spans = append(spans, event.Span{ID: int64(len(spans)) + 1, ParentID: parent, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7,
+				TID: 8,
 				End: event.EndImported, Weight: 1, SequenceNumber: -1, Call: &event.Call{Layer: "op", Name: name}})
 			return int64(len(spans))
 		}

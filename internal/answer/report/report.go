@@ -281,15 +281,19 @@ type point struct{ x, y float64 }
 func Build(ctx context.Context, db *dataset.DB, o Options) (*Report, error) {
 	b := &builder{ctx: ctx, db: db, options: o, report: &Report{
 		Dataset: db.Root(), Warnings: []string{}, Untold: []string{}, Job: []Process{}, Phases: []Phase{}, Devices: []Device{},
-		Operators: []Operator{}, UnseenOperators: []string{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{}, Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
+		Operators: []Operator{}, UnseenOperators: []string{}, Kernels: []Kernel{}, Launches: []Launch{}, Lines: []Line{}, Threads: []Thread{},
+		Memory: []Memory{}, OutOfMemory: []analysis.Shortage{}, Findings: []findings.Finding{},
 		Explanations: []explain.Explanation{},
 	}}
 	for _, part := range []struct {
 		name string
 		f    func() error
 	}{
-		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators}, {"kernels", b.kernels},
-		{"steps", b.steps}, {"devices in steps", b.devicesInSteps}, {"what waits", b.hangs}, {"phases", b.phases}, {"findings", b.findings}, {"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses}, {"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
+		{"checking", b.lint}, {"the step", b.chooseStep}, {"the job", b.job}, {"devices", b.devices}, {"operators", b.operators},
+		{"kernels", b.kernels},
+		{"steps", b.steps}, {"devices in steps", b.devicesInSteps}, {"what waits", b.hangs}, {"phases", b.phases}, {"findings", b.findings},
+		{"lines", b.parted(b.lines)}, {"threads", b.parted(b.threads)}, {"reads and writes", b.transfers}, {"short processes", b.shortProcesses},
+		{"memory", b.memory}, {"explanations", b.parted(b.explanations)}, {"bounds", b.bound}, {"flame graph", b.parted(b.flames)},
 	} {
 		if o.Progress != nil {
 			o.Progress(part.name)

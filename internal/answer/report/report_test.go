@@ -45,7 +45,8 @@ func loop(d *output.Dataset) error {
 	id, stack := int64(0), int64(5)
 	add := func(at, took int64, parent int64, layer, category, name string) int64 {
 		id++
-		s := event.Span{ID: id, ParentID: parent, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, End: event.EndExitSite, Weight: 1, SequenceNumber: -1,
+		s := event.Span{ID: id, ParentID: parent, StartNS: 1e15 + at*1e6, DurationNS: took * 1e6, PID: 7, TID: 8, End: event.EndExitSite,
+			Weight: 1, SequenceNumber: -1,
 			Call: &event.Call{Layer: layer, Category: category, Name: name}}
 		if layer == "op" {
 			s.Detail = &event.Detail{StackID: &stack}
@@ -76,11 +77,15 @@ func loop(d *output.Dataset) error {
 			{TSNS: 1e15 + 9e6, PID: 7, TID: 8, Space: "host", Level: "allocator", Action: "free", Address: 4096, Bytes: &bytes, Weight: 1},
 		}}),
 		d.Write(&event.Batch{IO: []event.IO{
-			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 2, Bytes: 4096, DurationNS: 2e6},
-			{TSNS: 1e15 + 1e9, EndNS: 1e15 + 2e9, PID: 9, TID: 9, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 4, DurationNS: 1e6},
-			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IOWrite, Kind: event.IOSocket, FileSystem: "sockfs", Calls: 2, Bytes: 96, DurationNS: 1e3},
+			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data",
+				Calls: 2, Bytes: 4096, DurationNS: 2e6},
+			{TSNS: 1e15 + 1e9, EndNS: 1e15 + 2e9, PID: 9, TID: 9, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data",
+				Calls: 1, Bytes: 4, DurationNS: 1e6},
+			{TSNS: 1e15, EndNS: 1e15 + 2e6, PID: 7, TID: 8, Operation: event.IOWrite, Kind: event.IOSocket, FileSystem: "sockfs", Calls: 2,
+				Bytes: 96, DurationNS: 1e3},
 		}}),
-		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3, Detail: "the ring buffer was full"}}}))
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 3,
+			Detail: "the ring buffer was full"}}}))
 }
 
 func TestARecordingOfTheCPUIsUseful(t *testing.T) {
@@ -103,7 +108,8 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 	if o := r.Operators[0]; o.Name != "aten::mm" || o.Calls != 60 || o.TotalMS != 270 || o.SelfMS != 270 || o.DeviceMS != nil {
 		t.Errorf("%+v", o)
 	}
-	if l := r.Lines[0]; l.File != "/home/me/train.py" || l.Line != 42 || l.CPUMS == nil || *l.CPUMS != 5 || l.HostMS == nil || *l.HostMS != 150 {
+	if l := r.Lines[0]; l.File != "/home/me/train.py" || l.Line != 42 || l.CPUMS == nil || *l.CPUMS != 5 || l.HostMS == nil ||
+		*l.HostMS != 150 {
 		t.Errorf("%+v", l)
 	}
 	// The block that was freed without having been seen was there from the beginning.
@@ -111,7 +117,8 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 		m.Owners[0].Name != "(before the recording)" || m.Owners[1].Name != "/home/me/train.py:42 (forward)" {
 		t.Errorf("%+v", m)
 	}
-	if x := r.IO[0]; len(r.IO) != 2 || x.Operation != "read" || *x.Mount != "/data" || x.Calls != 3 || x.Bytes != 4100 || x.MS != 3 || x.WaitedMS != nil || x.Threads != 2 {
+	if x := r.IO[0]; len(r.IO) != 2 || x.Operation != "read" || *x.Mount != "/data" || x.Calls != 3 || x.Bytes != 4100 || x.MS != 3 ||
+		x.WaitedMS != nil || x.Threads != 2 {
 		t.Errorf("%+v", r.IO)
 	}
 	if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "ring buffer was full") {
@@ -126,9 +133,11 @@ func TestARecordingOfTheCPUIsUseful(t *testing.T) {
 // stands before them.
 func TestOfManyWarningsOfAKindTheRestIsCounted(t *testing.T) {
 	r := built(t, made(t, func(d *output.Dataset) error {
-		err := d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 1, Detail: "the ring buffer was full"}}})
+		err := d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "lost", Source: "ring", Count: 1,
+			Detail: "the ring buffer was full"}}})
 		for n := range 30 {
-			err = errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: fmt.Sprintf("/l/%d.so", n), Count: int64(100 - n), Detail: "late"}}}))
+			err = errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: fmt.Sprintf("/l/%d.so", n),
+				Count: int64(100 - n), Detail: "late"}}}))
 		}
 		return err
 	}))
@@ -157,7 +166,8 @@ func TestLossesStandBeforeWhatTheyCouldSpoil(t *testing.T) {
 	if err := r.Write(&text, "text", Style{Top: 5}); err != nil {
 		t.Fatal(err)
 	}
-	verdict, lost, steps := strings.Index(text.String(), r.Verdict), strings.Index(text.String(), "ring buffer was full"), strings.Index(text.String(), "30 steps")
+	verdict, lost, steps := strings.Index(text.String(), r.Verdict), strings.Index(text.String(), "ring buffer was full"),
+		strings.Index(text.String(), "30 steps")
 	if verdict != 0 || lost < 0 || steps < lost {
 		t.Errorf("%d %d %d\n%s", verdict, lost, steps, text.String())
 	}
@@ -167,11 +177,14 @@ func TestLossesStandBeforeWhatTheyCouldSpoil(t *testing.T) {
 // that could be mended.
 func TestAReportBeginsWithTheCPUsThatAThreadDidNotHave(t *testing.T) {
 	headroom := 20.0
-	mend := []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomPercent: &headroom, Name: "aten::clone", Advice: "Copy less."}}
+	mend := []findings.Finding{{Rule: "layout", Severity: findings.High, HeadroomPercent: &headroom, Name: "aten::clone",
+		Advice: "Copy less."}}
 	for percent, first := range map[float64]bool{5: false, 15: false, 40: true} {
-		b := builder{samples: 1, report: &Report{Findings: mend, Contention: &Contention{Percent: percent, who: "other processes kept 2.0 CPUs busy"}}}
+		b := builder{samples: 1, report: &Report{Findings: mend, Contention: &Contention{Percent: percent,
+			who: "other processes kept 2.0 CPUs busy"}}}
 		v := b.verdict()
-		if strings.HasPrefix(v, "For 40 % of the steps' time") != first || !strings.Contains(v, "ending layout at aten::clone would shorten a step by about 20 %") {
+		if strings.HasPrefix(v, "For 40 % of the steps' time") != first || !strings.Contains(v, "ending layout at aten::clone would shorten a "+
+			"step by about 20 %") {
 			t.Errorf("%g %%: %s", percent, v)
 		}
 	}
@@ -187,7 +200,8 @@ func TestAReportBeginsWithMemoryThatRanOut(t *testing.T) {
 	} {
 		shortage := func(d *output.Dataset) error {
 			asked := int64(8 << 30)
-			return d.Write(&event.Batch{Memory: []event.Memory{{TSNS: 15e14, PID: 7, TID: 8, Space: "host", Level: level, Action: event.ActionOutOfMemory, Bytes: &asked, Weight: 1}}})
+			return d.Write(&event.Batch{Memory: []event.Memory{{TSNS: 15e14, PID: 7, TID: 8, Space: "host", Level: level,
+				Action: event.ActionOutOfMemory, Bytes: &asked, Weight: 1}}})
 		}
 		alone := built(t, made(t, shortage))
 		beside := built(t, made(t, func(d *output.Dataset) error { return errors.Join(loop(d), shortage(d)) }))
@@ -218,7 +232,8 @@ func TestAReportBeginsWithAHang(t *testing.T) {
 			all := event.OpenCalls{}
 			for rank := range int32(3) {
 				pid := 100 + rank
-				frames := []event.Frame{{Kind: "python", Function: "all_reduce", File: c10d, Line: 1}, {Kind: "python", Function: "step", File: "/home/u/train.py", Line: 7}}
+				frames := []event.Frame{{Kind: "python", Function: "all_reduce", File: c10d, Line: 1}, {Kind: "python", Function: "step",
+					File: "/home/u/train.py", Line: 7}}
 				if rank == 1 {
 					frames = frames[1:]
 				}
@@ -273,12 +288,14 @@ func TestMachinesFindTheMembersThatAreStable(t *testing.T) {
 		if err := json.Unmarshal(text.Bytes(), &members); err != nil {
 			t.Fatal(err)
 		}
-		for _, member := range []string{"verdict", "steps", "phases", "device", "operators", "kernels", "findings", "warnings", "rows", "cannot_be_told"} {
+		for _, member := range []string{"verdict", "steps", "phases", "device", "operators", "kernels", "findings", "warnings", "rows",
+			"cannot_be_told"} {
 			if _, ok := members[member]; !ok {
 				t.Errorf("%s: no %s", name, member)
 			}
 		}
-		for _, list := range []string{"phases", "operators", "kernels", "findings", "warnings", "lines", "memory", "out_of_memory", "cannot_be_told"} {
+		for _, list := range []string{"phases", "operators", "kernels", "findings", "warnings", "lines", "memory", "out_of_memory",
+			"cannot_be_told"} {
 			if members[list][0] != '[' {
 				t.Errorf("%s: %s is %s, and no list", name, list, members[list])
 			}
@@ -334,14 +351,21 @@ func TestManyRowsOfASortAreOneSentence(t *testing.T) {
 		for n := range 3 {
 			begin := int64(1e15 + n*1e9)
 			err = errors.Join(err,
-				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "slice", Source: "detail", Count: 79, Detail: "79 probes recorded 200.0 of 1000.0 ms"}}}),
-				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 1), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Phase: "other", Recorded: 1, Represented: 5}}}),
-				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 21), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 9e8, Phase: "training", Recorded: 1, Represented: 5}}}),
-				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 11), PID: 100, Group: "memory", BeginNS: begin, EndNS: begin + 2e8, FromNS: begin, ToNS: begin + 1e9, Recorded: 1, Represented: 5}}}),
-				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: "/l/a.so", Count: 2, Detail: fmt.Sprintf("the job has just begun to use these, and their first calls are not recorded: aten::f%d", n)}}}),
-				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "incomplete", Source: fmt.Sprint("reason", n), Count: int64(n + 1)}}}))
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "slice", Source: "detail", Count: 79,
+					Detail: "79 probes recorded 200.0 of 1000.0 ms"}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 1), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8,
+					FromNS: begin, ToNS: begin + 1e9, Phase: "other", Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 21), PID: 100, Group: "autograd", BeginNS: begin, EndNS: begin + 2e8,
+					FromNS: begin, ToNS: begin + 9e8, Phase: "training", Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Slices: []event.Slice{{ID: int64(n + 11), PID: 100, Group: "memory", BeginNS: begin, EndNS: begin + 2e8,
+					FromNS: begin, ToNS: begin + 1e9, Recorded: 1, Represented: 5}}}),
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "late", Source: "/l/a.so", Count: 2,
+					Detail: fmt.Sprintf("the job has just begun to use these, and their first calls are not recorded: aten::f%d", n)}}}),
+				d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "incomplete", Source: fmt.Sprint("reason", n),
+					Count: int64(n + 1)}}}))
 		}
-		return errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "import", Source: "t.json", Count: 198, Detail: "198 rows of t.json are not imported"}}}))
+		return errors.Join(err, d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1e15, Kind: "import", Source: "t.json", Count: 198,
+			Detail: "198 rows of t.json are not imported"}}}))
 	}))
 	got := strings.Join(r.Warnings, "\n")
 	for _, want := range []string{

@@ -64,7 +64,8 @@ func (r *Report) shortSection() section {
 			command = "copies of " + command
 		}
 		t.rows = append(t.rows, []string{
-			command, fmt.Sprint(p.Count), fmt.Sprint(p.Failed), fmt.Sprintf("%.1f", p.MS/1e3), fmt.Sprintf("%.1f", p.CPUMS/1e3), number(p.MS / float64(max(p.Count, 1))),
+			command, fmt.Sprint(p.Count), fmt.Sprint(p.Failed), fmt.Sprintf("%.1f", p.MS/1e3), fmt.Sprintf("%.1f", p.CPUMS/1e3),
+			number(p.MS / float64(max(p.Count, 1))),
 		})
 		t.share = append(t.share, p.MS/max(all, 1e-9))
 	}

@@ -35,7 +35,8 @@ func (b *builder) steps() error {
 		if p.Steps.Count == 0 {
 			continue
 		}
-		if works := threads[i].Works; best < 0 || works && !threads[best].Works || works == threads[best].Works && p.Steps.Count > all[best].Steps.Count {
+		if works := threads[i].Works; best < 0 || works && !threads[best].Works || works == threads[best].Works &&
+			p.Steps.Count > all[best].Steps.Count {
 			best = i
 		}
 	}
@@ -48,8 +49,10 @@ func (b *builder) steps() error {
 	}
 	p := all[best]
 	s := &Steps{
-		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole, Warmup: p.Warmup, Timed: p.Steps.Timed, Profiled: p.Steps.Profiled,
-		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{}, Unit: p.Unit, Trains: p.Trains, Confidence: p.Confidence,
+		PID: p.PID, TID: p.TID, Kind: string(p.Steps.Kind), Count: p.Steps.Count, Represented: p.Steps.Represented, Whole: p.Whole,
+		Warmup: p.Warmup, Timed: p.Steps.Timed, Profiled: p.Steps.Profiled,
+		Evaluate: p.Evaluate, Method: p.Method, Sequence: p.Sequence, PeriodMS: []float64{}, Unit: p.Unit, Trains: p.Trains,
+		Confidence: p.Confidence,
 	}
 	for i, row := range p.List {
 		if row.Kind != p.Steps.Kind && row.Kind != steps.Warmup {
@@ -144,7 +147,8 @@ func (s *Steps) sentence() string {
 	}
 	text := fmt.Sprintf("1 %s of %s", unit, msText(s.MeanMS))
 	if s.Count > 1 {
-		text = fmt.Sprintf("%s of %s ± %s, the slowest %s (step %d)", timeline.CountedUnit(s.Count, unit), msText(s.MeanMS), msText(s.StddevMS), msText(s.Slowest.MS), s.Slowest.Index)
+		text = fmt.Sprintf("%s of %s ± %s, the slowest %s (step %d)", timeline.CountedUnit(s.Count, unit), msText(s.MeanMS), msText(s.StddevMS),
+			msText(s.Slowest.MS), s.Slowest.Index)
 	}
 	if s.Represented >= 1.01*float64(s.Count) {
 		text += fmt.Sprintf("; of about %.0f, since steps themselves were recorded in slices", s.Represented)

@@ -95,7 +95,8 @@ const (
 	sweptStep
 )
 
-var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "flops_causal", "bytes_moved", "span_id", "parent_id",
+var sweptColumns = []string{"ts_ns", "duration_ns", "layer", "category", "name", "end_method", "weight", "flops", "flops_causal",
+	"bytes_moved", "span_id", "parent_id",
 	"pid", "tid", "session_id", "python_stack_id", "stack_id"}
 
 func (b *builder) sweep() (*sweep, error) {
@@ -155,7 +156,8 @@ func (s *sweep) row(b *dataset.Batch, i int, layer string, open *[]opened) {
 	c := b.Columns
 	begin, duration := c[sweptTime][i], c[sweptDuration][i]
 	s.closeUntil(open, begin)
-	o := opened{id: c[sweptID][i], end: 1<<63 - 1, parent: c[sweptParent][i], operates: layer == "op" || layer == "autograd", duration: duration, weight: b.Float(c[sweptWeight][i])}
+	o := opened{id: c[sweptID][i], end: 1<<63 - 1, parent: c[sweptParent][i], operates: layer == "op" || layer == "autograd",
+		duration: duration, weight: b.Float(c[sweptWeight][i])}
 	if duration != dataset.Absent {
 		o.end = begin + duration
 	}

@@ -20,12 +20,14 @@ func evaluated(t *testing.T, evaluation bool) *dataset.DB {
 		t.Fatal(err)
 	}
 	b := &event.Batch{Stacks: []event.Stack{
-		{ID: 5, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: "aten::addmm", Offset: -1}, {Kind: "op", Function: "aten::linear", Offset: -1}}},
+		{ID: 5, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: "aten::addmm", Offset: -1},
+			{Kind: "op", Function: "aten::linear", Offset: -1}}},
 		{ID: 6, Status: event.StackComplete, Frames: []event.Frame{{Kind: "op", Function: "aten::argmax", Offset: -1}}}}}
 	id, at, begin := int64(0), int64(0), int64(1e15)
 	span := func(layer, name string, from, took int64, weight float64, slice int64, step int32) {
 		id++
-		b.Spans = append(b.Spans, event.Span{ID: id, StartNS: begin + from, DurationNS: took, PID: 7, TID: 7, Weight: weight, SequenceNumber: -1, SliceID: slice, SliceStep: step, Call: &event.Call{Layer: layer, Name: name}})
+		b.Spans = append(b.Spans, event.Span{ID: id, StartNS: begin + from, DurationNS: took, PID: 7, TID: 7, Weight: weight, SequenceNumber: -1,
+			SliceID: slice, SliceStep: step, Call: &event.Call{Layer: layer, Name: name}})
 	}
 	sample := func(from, until int64, stack int64) {
 		for ns := from; ns < until; ns += 5e6 {
@@ -38,7 +40,8 @@ func evaluated(t *testing.T, evaluation bool) *dataset.DB {
 			slice, step, weight = i/10+1, int32(i%10-3), 5
 		}
 		if step == 1 {
-			b.Slices = append(b.Slices, event.Slice{ID: slice, PID: 7, Group: "op", Phase: "training", BeginNS: begin + at, EndNS: begin + at + 40e6, FromNS: begin + at - 80e6, ToNS: begin + at + 120e6, Unit: "steps", Recorded: 2, Steps: 2, Represented: 10})
+			b.Slices = append(b.Slices, event.Slice{ID: slice, PID: 7, Group: "op", Phase: "training", BeginNS: begin + at, EndNS: begin + at + 40e6,
+				FromNS: begin + at - 80e6, ToNS: begin + at + 120e6, Unit: "steps", Recorded: 2, Steps: 2, Represented: 10})
 		}
 		span("scope", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 1e6, 1, 0, 0)
 		if slice > 0 {
@@ -56,7 +59,8 @@ func evaluated(t *testing.T, evaluation bool) *dataset.DB {
 		}
 	}
 	ended := begin + at
-	for _, do := range []func() error{func() error { return d.Session(event.Recording{ID: "s", StartedNS: begin, EndedNS: &ended}) }, func() error { return d.Write(b) }, d.Close} {
+	for _, do := range []func() error{func() error { return d.Session(event.Recording{ID: "s", StartedNS: begin, EndedNS: &ended}) },
+		func() error { return d.Write(b) }, d.Close} {
 		if err := do(); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +78,8 @@ func TestAnEvaluationThatNoSliceSawIsCounted(t *testing.T) {
 	const training, evaluation = 240, 65
 	r := built(t, evaluated(t, true))
 	o := r.Operators[0]
-	if o.Name != "aten::addmm" || *o.CallsLo > training+evaluation || o.CallsHi == nil || *o.CallsHi < training+evaluation || math.Abs(o.Calls-training-evaluation) > 10 || *o.CallsLo < training+evaluation/2 {
+	if o.Name != "aten::addmm" || *o.CallsLo > training+evaluation || o.CallsHi == nil || *o.CallsHi < training+evaluation ||
+		math.Abs(o.Calls-training-evaluation) > 10 || *o.CallsLo < training+evaluation/2 {
 		t.Errorf("%+v: %g to %g", o, *o.CallsLo, *o.CallsHi)
 	}
 	if math.Abs(r.UnseenMS-301) > 2 || strings.Join(r.UnseenOperators, " ") != "aten::argmax aten::linear" {

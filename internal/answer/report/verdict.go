@@ -64,7 +64,8 @@ func (b *builder) slowest() string {
 	}
 	text := b.limits()
 	if c := r.Contention; c != nil && c.Percent >= max(contendedPercent, r.mostHeadroom()) {
-		text = fmt.Sprintf("For %.0f %% of the steps' time the %s was ready to run and had no CPU (%s); after that: %s%s", c.Percent, r.worker, c.who, strings.ToLower(text[:1]), text[1:])
+		text = fmt.Sprintf("For %.0f %% of the steps' time the %s was ready to run and had no CPU (%s); after that: %s%s", c.Percent, r.worker,
+			c.who, strings.ToLower(text[:1]), text[1:])
 	}
 	return text
 }
@@ -97,7 +98,8 @@ func (b *builder) limits() string {
 		if place := placeOf(f); place != "" {
 			at = place
 		}
-		return fmt.Sprintf("%sMending %s at %s would shorten %s by about %.0f %%: %s.", b.ofFew(f), f.Accusation(), at, stretchOf(f), *f.HeadroomPercent,
+		return fmt.Sprintf("%sMending %s at %s would shorten %s by about %.0f %%: %s.", b.ofFew(f), f.Accusation(), at, stretchOf(f),
+			*f.HeadroomPercent,
 			strings.TrimSuffix(f.Advice, "."))
 	}
 	if d := r.deviceAtWork(); d != nil && d.TotalMS > 0 {
@@ -141,7 +143,8 @@ func (b *builder) deviceVerdict(d *Device) string {
 				calls += k.Calls
 				took += k.DeviceMS
 			}
-			why = fmt.Sprintf("its %d pieces of work last %.1f µs on average, and the host does not hand them over fast enough", calls, 1e3*took/float64(max(calls, 1)))
+			why = fmt.Sprintf("its %d pieces of work last %.1f µs on average, and the host does not hand them over fast enough", calls,
+				1e3*took/float64(max(calls, 1)))
 		}
 		return fmt.Sprintf("%s is idle %.0f %% of %s: %s.", device, share(d.IdleMS), of, why)
 	case share(d.ExposedCommunicationMS) >= 15:
@@ -176,7 +179,8 @@ func (b *builder) hostVerdict() string {
 			total += o.SelfMS
 		}
 		o := r.Operators[0]
-		parts = append(parts, fmt.Sprintf("the largest operator is %s (%.0f %% of all operators' own time)", o.Name, 100*o.SelfMS/max(total, 1e-9)))
+		parts = append(parts, fmt.Sprintf("the largest operator is %s (%.0f %% of all operators' own time)", o.Name, 100*o.SelfMS/max(total,
+			1e-9)))
 	} else if len(r.Lines) > 0 {
 		l := r.Lines[0]
 		parts = append(parts, fmt.Sprintf("the hottest line is %s:%d", l.File, l.Line))

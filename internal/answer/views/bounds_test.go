@@ -29,7 +29,8 @@ func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
 	waits := scripted.New()
 	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 100*us)
 	busy, device := int64(70*us), int32(0)
-	waits.Call("runtime", "sync", "cuStreamSynchronize", 90*us).Detail = &event.Detail{DeviceID: &device, Wait: &event.Wait{DeviceBusyLoNS: &busy}}
+	waits.Call("runtime", "sync", "cuStreamSynchronize", 90*us).Detail = &event.Detail{DeviceID: &device,
+		Wait: &event.Wait{DeviceBusyLoNS: &busy}}
 	waits.Bound(waits.Call("runtime", "launch", "gemm", 10*us), 20*us, 20*us)
 	other, err := dataset.Open(scripted.Write(t, waits))
 	if err != nil {
@@ -42,7 +43,8 @@ func TestBreakdownOfALiveRecordingIsARange(t *testing.T) {
 		t.Errorf("%v, %v", v, err)
 	}
 	var text strings.Builder
-	if err := v.WriteText(&text, 0); err != nil || !strings.Contains(text.String(), " 0.060 to 0.080 ") || strings.Contains(text.String(), " hi ") {
+	if err := v.WriteText(&text, 0); err != nil || !strings.Contains(text.String(), " 0.060 to 0.080 ") || strings.Contains(text.String(),
+		" hi ") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	if written, err := json.Marshal(v); err != nil || !strings.Contains(string(written), `"idle_hi_ms":0.08`) {

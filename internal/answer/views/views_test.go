@@ -24,8 +24,10 @@ func kernels(t *testing.T, rows ...[5]any) *dataset.DB {
 	var events []string
 	for i, r := range rows {
 		events = append(events,
-			fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":%v,"dur":5,"args":{"correlation":%d}}`, r[0], i+1),
-			fmt.Sprintf(`{"ph":"X","cat":"kernel","name":%q,"pid":0,"tid":7,"ts":%v.001,"dur":%v,"args":{"correlation":%d,"stream":%v,"device":0}}`, r[4], r[1], r[2], i+1, r[3]))
+			fmt.Sprintf(`{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":%v,"dur":5,"args":{"correlation":%d}}`,
+				r[0], i+1),
+			fmt.Sprintf(`{"ph":"X","cat":"kernel","name":%q,"pid":0,"tid":7,"ts":%v.001,"dur":%v,"args":{"correlation":%d,"stream":%v,"device":0}}`,
+				r[4], r[1], r[2], i+1, r[3]))
 	}
 	path := filepath.Join(t.TempDir(), "t.json")
 	if err := os.WriteFile(path, []byte(`{"traceEvents":[`+strings.Join(events, ",")+`]}`), 0o600); err != nil {

@@ -93,7 +93,8 @@ func (t *Table) WriteText(w io.Writer, top int) error {
 		}
 		header = append(header, strings.ReplaceAll(units.Replace(name), "_", " "))
 		if c.Share {
-			legend = append(legend, shades[len(shares)%len(shades)]+" "+strings.TrimSpace(strings.ReplaceAll(strings.TrimSuffix(c.Name, "percent"), "_", " ")))
+			legend = append(legend, shades[len(shares)%len(shades)]+" "+strings.TrimSpace(strings.ReplaceAll(strings.TrimSuffix(c.Name, "percent"),
+				"_", " ")))
 			shares = append(shares, i)
 		}
 		if i > 0 {

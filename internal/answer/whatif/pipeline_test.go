@@ -226,7 +226,8 @@ func (p *pipeline) worker(w, step int) []Op {
 		}
 		for c := range p.vpp {
 			long := p.transfer(w, step, stage, ParamsAllGather)
-			b.ops = append(b.ops, Op{Stage: stage, Type: ParamsAllGather, Seq: c, Start: float64(c) * long, Duration: long, Chunk: c, GlobalChunk: -1, MicroBatch: -1})
+			b.ops = append(b.ops, Op{Stage: stage, Type: ParamsAllGather, Seq: c, Start: float64(c) * long, Duration: long, Chunk: c,
+				GlobalChunk: -1, MicroBatch: -1})
 		}
 	}
 	for _, o := range b.done {
@@ -260,7 +261,8 @@ func (p *pipeline) tail(step int, workers [][]Op) (all []Op) {
 	now := map[place]float64{}
 	has := func(t OpType) bool { return !slices.Contains(p.without, t) }
 	add := func(w, stage int, t OpType, seq, chunk int, start, end float64) {
-		all = append(all, Op{DPRank: w, Stage: stage, Type: t, Seq: seq, Start: start, Duration: end - start, Chunk: chunk, GlobalChunk: -1, MicroBatch: -1})
+		all = append(all, Op{DPRank: w, Stage: stage, Type: t, Seq: seq, Start: start, Duration: end - start, Chunk: chunk, GlobalChunk: -1,
+			MicroBatch: -1})
 	}
 	// meet has members of each group that key tells apart wait for one another.
 	meet := func(t OpType, seq, chunk int, starts map[place]float64, key func(place) int) {

@@ -48,19 +48,23 @@ func TestCausesOfMadeUpPipelines(t *testing.T) {
 		cause Cause
 		first [2]int // dp_rank and stage of the slowest worker; negative: not asked
 	}{
-		"a slow worker of a pipeline":             {even(4, 4, 1).noisy(0.02).slow(2, worker(2, 1, 4)), SlowWorker, [2]int{2, 1}},
-		"a slow worker of the last stage":         {even(8, 4, 1).noisy(0.02).slow(2, worker(5, 3, 4)), SlowWorker, [2]int{5, 3}},
-		"a slow worker of interleaved chunks":     {even(4, 4, 2).noisy(0.02).slow(2, worker(3, 2, 4)), SlowWorker, [2]int{3, 2}},
-		"a slow worker without a pipeline":        {even(16, 1, 1).noisy(0.02).slow(1.6, worker(9, 0, 1)), SlowWorker, [2]int{9, 0}},
-		"sequences of different length":           {even(8, 4, 1).uneven(1), SequenceImbalance, [2]int{-1, -1}},
-		"the same without a pipeline":             {even(32, 1, 1).uneven(2), SequenceImbalance, [2]int{-1, -1}},
-		"the same, interleaved":                   {even(8, 2, 2).uneven(3), SequenceImbalance, [2]int{-1, -1}},
-		"the same, and a last stage that is slow": {even(8, 4, 1).uneven(4).slow(1.3, func(_, _, gmc int) bool { return gmc == 3 }), SequenceImbalance, [2]int{-1, -1}},
-		"a slow last stage":                       {even(16, 4, 1).noisy(0.1).slow(1.5, func(_, _, gmc int) bool { return gmc == 3 }), SlowStage, [2]int{-1, 3}},
-		"a slow last chunk":                       {even(16, 4, 2).noisy(0.1).slow(1.8, func(_, _, gmc int) bool { return gmc == 7 }), SlowStage, [2]int{-1, 3}},
-		"a slow stage that is not the last":       {even(16, 4, 1).noisy(0.1).slow(1.5, func(_, _, gmc int) bool { return gmc == 1 }), Unknown, [2]int{-1, 1}},
-		"an even job":                             {even(8, 4, 1).noisy(0.01), Unknown, [2]int{-1, -1}},
-		"an even job without a pipeline":          {even(8, 1, 1).noisy(0.01), Unknown, [2]int{-1, -1}},
+		"a slow worker of a pipeline":         {even(4, 4, 1).noisy(0.02).slow(2, worker(2, 1, 4)), SlowWorker, [2]int{2, 1}},
+		"a slow worker of the last stage":     {even(8, 4, 1).noisy(0.02).slow(2, worker(5, 3, 4)), SlowWorker, [2]int{5, 3}},
+		"a slow worker of interleaved chunks": {even(4, 4, 2).noisy(0.02).slow(2, worker(3, 2, 4)), SlowWorker, [2]int{3, 2}},
+		"a slow worker without a pipeline":    {even(16, 1, 1).noisy(0.02).slow(1.6, worker(9, 0, 1)), SlowWorker, [2]int{9, 0}},
+		"sequences of different length":       {even(8, 4, 1).uneven(1), SequenceImbalance, [2]int{-1, -1}},
+		"the same without a pipeline":         {even(32, 1, 1).uneven(2), SequenceImbalance, [2]int{-1, -1}},
+		"the same, interleaved":               {even(8, 2, 2).uneven(3), SequenceImbalance, [2]int{-1, -1}},
+		"the same, and a last stage that is slow": {even(8, 4, 1).uneven(4).slow(1.3, func(_, _, gmc int) bool { return gmc == 3 }),
+			SequenceImbalance, [2]int{-1, -1}},
+		"a slow last stage": {even(16, 4, 1).noisy(0.1).slow(1.5, func(_, _, gmc int) bool { return gmc == 3 }), SlowStage,
+			[2]int{-1, 3}},
+		"a slow last chunk": {even(16, 4, 2).noisy(0.1).slow(1.8, func(_, _, gmc int) bool { return gmc == 7 }), SlowStage,
+			[2]int{-1, 3}},
+		"a slow stage that is not the last": {even(16, 4, 1).noisy(0.1).slow(1.5, func(_, _, gmc int) bool { return gmc == 1 }), Unknown,
+			[2]int{-1, 1}},
+		"an even job":                    {even(8, 4, 1).noisy(0.01), Unknown, [2]int{-1, -1}},
+		"an even job without a pipeline": {even(8, 1, 1).noisy(0.01), Unknown, [2]int{-1, -1}},
 	} {
 		for _, separate := range []bool{false, true} {
 			p := c.job
@@ -144,7 +148,8 @@ func TestStepsThatAreNotWholeAreLeftOut(t *testing.T) {
 		for _, o := range made.Ops {
 			if keep(o) {
 				mb := float64(o.MicroBatch)
-				rows = append(rows, otherColumns{nil, "", string(o.Type), &mb, o.Duration, int64(o.Seq), o.Start, float64(o.Stage), nil, int32(o.Step), int64(o.Rank), int64(o.DPRank)})
+				rows = append(rows, otherColumns{nil, "", string(o.Type), &mb, o.Duration, int64(o.Seq), o.Start, float64(o.Stage), nil, int32(o.Step),
+					int64(o.Rank), int64(o.DPRank)})
 			}
 		}
 		return rows
@@ -169,7 +174,8 @@ func TestStepsThatAreNotWholeAreLeftOut(t *testing.T) {
 	}
 	meta := Meta{DPSize: 4, PPSize: 2}
 	got, want := analyse(t, read(cut), meta), analyse(t, read(func(o Op) bool { return o.Step != 1 && o.Step != 4 && o.Step != 6 }), meta)
-	if got.S != want.S || *got.MW != *want.MW || len(got.Steps) != 3 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], "3 of 6 steps") {
+	if got.S != want.S || *got.MW != *want.MW || len(got.Steps) != 3 || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0],
+		"3 of 6 steps") {
 		t.Errorf("S %v of %d steps, want %v; %q", got.S, len(got.Steps), want.S, got.Warnings)
 	}
 }

@@ -49,7 +49,8 @@ func Choose(ctx context.Context, s *store.Store, c *store.Contents, of Select, n
 // again says whether a later attempt of the same run follows.
 func again(later []store.Run, run store.Run) bool {
 	return slices.ContainsFunc(later, func(o store.Run) bool {
-		return o.Session == run.Session && o.Name == run.Name && results.SysEnv(o) == results.SysEnv(run) && o.Repeat == run.Repeat && o.Attempt > run.Attempt
+		return o.Session == run.Session && o.Name == run.Name && results.SysEnv(o) == results.SysEnv(run) && o.Repeat == run.Repeat &&
+			o.Attempt > run.Attempt
 	})
 }
 
@@ -144,7 +145,8 @@ func sessionsWhere(ctx context.Context, s *store.Store, c *store.Contents, expre
 			columns += fmt.Sprintf(`, extras::JSON ->> '%s' AS "%s"`, name, name)
 		}
 	}
-	result, err := db.Run(ctx, "SELECT DISTINCT session_id FROM (SELECT "+columns+" FROM "+store.SessionTable+") WHERE "+pythonText(expression))
+	result, err := db.Run(ctx, "SELECT DISTINCT session_id FROM (SELECT "+columns+" FROM "+store.SessionTable+") WHERE "+
+		pythonText(expression))
 	if err != nil {
 		return nil, fmt.Errorf("selecting sessions by %q: %w", expression, err)
 	}

@@ -43,8 +43,10 @@ func (c testcase) rows() (all []Row) {
 	for _, name := range names {
 		v := c.Values[name]
 		base, _, _ := strings.Cut(c.Name, " ")
-		all = append(all, Row{"name": c.Name, "basename": base, "system": c.System, "partition": c.Partition, "environ": c.Environ, "size": c.Size,
-			"sysenv": c.System + ":" + c.Partition + "+" + c.Environ, "pvar": name[strings.LastIndexByte(name, ':')+1:], "pval": v[0], "pref": v[1], "punit": v[4]})
+		all = append(all, Row{"name": c.Name, "basename": base, "system": c.System, "partition": c.Partition, "environ": c.Environ,
+			"size":   c.Size,
+			"sysenv": c.System + ":" + c.Partition + "+" + c.Environ, "pvar": name[strings.LastIndexByte(name, ':')+1:], "pval": v[0], "pref": v[1],
+			"punit": v[4]})
 	}
 	return all
 }
@@ -162,11 +164,13 @@ func TestWhatIsNoComparisonSaysWhatToGive(t *testing.T) {
 func TestTimesAreThoseOfReFrame(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.Local)
 	for text, want := range map[string]time.Time{
-		"now": now, "now-7d": now.AddDate(0, 0, -7), "now+2h": now.Add(2 * time.Hour), "now-3w": now.AddDate(0, 0, -21), "now-5m": now.Add(-5 * time.Minute),
+		"now": now, "now-7d": now.AddDate(0, 0, -7), "now+2h": now.Add(2 * time.Hour), "now-3w": now.AddDate(0, 0, -21),
+		"now-5m":   now.Add(-5 * time.Minute),
 		"20261101": time.Date(2026, 11, 1, 0, 0, 0, 0, time.Local), "20261101T1230": time.Date(2026, 11, 1, 12, 30, 0, 0, time.Local),
 		"20261101T123005+0100": time.Date(2026, 11, 1, 11, 30, 5, 0, time.UTC), "20261101+1d": time.Date(2026, 11, 2, 0, 0, 0, 0, time.Local),
 	} {
-		if got, err := parseTime(text, now); err != nil || got.Sub(want).Abs() > time.Hour && !strings.Contains(text, "w") && !strings.Contains(text, "d") || got.Sub(want).Abs() > 2*time.Hour {
+		if got, err := parseTime(text, now); err != nil || got.Sub(want).Abs() > time.Hour && !strings.Contains(text, "w") &&
+			!strings.Contains(text, "d") || got.Sub(want).Abs() > 2*time.Hour {
 			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
 		}
 	}

@@ -32,8 +32,10 @@ func (m *measuring) power() error {
 	if err != nil {
 		return err
 	}
-	err = m.db.Row(m.ctx, `SELECT sum(w), coalesce(sum(n), 0)::BIGINT FROM (SELECT 1e9 * sum(value) / sum(period_ns) AS w, count(*) AS n FROM counter
-		WHERE unit = 'joules' AND NOT contains(coalesce(device, ''), '/') AND period_ns > 0 AND `+when+` GROUP BY source, device, name)`, args, &joules, &energies)
+	err = m.db.Row(m.ctx, `SELECT sum(w), coalesce(sum(n), 0)::BIGINT FROM (SELECT 1e9 * sum(value) / sum(period_ns) AS w, count(*) AS n
+		FROM counter
+		WHERE unit = 'joules' AND NOT contains(coalesce(device, ''), '/') AND period_ns > 0
+		AND `+when+` GROUP BY source, device, name)`, args, &joules, &energies)
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,8 @@ func (m *measuring) memory() error {
 		m.add(missing(HostMemory, "nobody looked while the job ran"))
 	}
 	var bytes sql.NullInt64
-	err := m.db.Row(m.ctx, "SELECT sum(peak)::BIGINT FROM (SELECT max(total_reserved_bytes) AS peak FROM memory WHERE space = 'device' GROUP BY pid, device_id)", nil, &bytes)
+	err := m.db.Row(m.ctx, "SELECT sum(peak)::BIGINT FROM (SELECT max(total_reserved_bytes) AS peak FROM memory WHERE space = 'device' "+
+		"GROUP BY pid, device_id)", nil, &bytes)
 	if err != nil {
 		return err
 	}

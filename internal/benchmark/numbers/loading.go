@@ -57,7 +57,8 @@ func (m *measuring) loading() error {
 // devices, by step.
 const exposedSQL = `
 SELECT step_id, coalesce(sum(least(s.ts_ns + s.duration_ns, t.until_ns) - s.ts_ns), 0)::BIGINT, count(s.span_id) FILTER (s.layer = 'scope')
-FROM timeline_step t LEFT JOIN span s ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns >= t.begin_ns AND s.ts_ns < t.until_ns AND s.duration_ns >= 0
+FROM timeline_step t LEFT JOIN span s ON s.pid = t.pid AND s.tid = t.tid AND s.ts_ns >= t.begin_ns AND s.ts_ns < t.until_ns
+AND s.duration_ns >= 0
   AND (s.layer = 'scope' AND s.name LIKE 'enumerate(DataLoader)#%%'
     OR s.layer = 'io' AND s.category = 'file' AND s.parent_id IS NULL
     OR s.layer = 'runtime' AND s.category = 'copy' AND s.direction = 'host_to_device')
@@ -93,7 +94,8 @@ func (m *measuring) exposedIO() (Number, error) {
 }
 
 // loaderFrames are the stacks with code of PyTorch's data loader on them.
-const loaderFrames = `(SELECT stack_id FROM stack WHERE len(list_filter(frames, f -> f.kind = 'python' AND contains(f.file, 'torch/utils/data/'))) > 0)`
+const loaderFrames = `(SELECT stack_id FROM stack
+	WHERE len(list_filter(frames, f -> f.kind = 'python' AND contains(f.file, 'torch/utils/data/'))) > 0)`
 
 // leastWhole is the share of the training thread's sampled time of which the whole stack has to be known before samples
 // tell what is below the loader's code.
@@ -104,15 +106,18 @@ const leastWhole = 0.9
 func (m *measuring) exposedBySamples() (Number, error) {
 	var ns, whole sql.NullFloat64
 	var samples int64
-	err := m.db.Row(m.ctx, `SELECT sum(took) FILTER (loads), count(*) FILTER (loads), sum(took) FILTER (loads OR whole) / greatest(sum(took), 1) FROM (
-		SELECT least(s.ts_ns + s.weight_ns, ?) - s.ts_ns AS took, coalesce(s.stack_id IN `+loaderFrames+`, false) AS loads, coalesce(k.status = 'complete', false) AS whole
+	err := m.db.Row(m.ctx, `SELECT sum(took) FILTER (loads), count(*) FILTER (loads), sum(took) FILTER (loads OR whole) / greatest(sum(took),
+		1) FROM (
+		SELECT least(s.ts_ns + s.weight_ns, ?) - s.ts_ns AS took,
+		coalesce(s.stack_id IN `+loaderFrames+`, false) AS loads, coalesce(k.status = 'complete', false) AS whole
 		FROM sample s LEFT JOIN stack k USING (session_id, stack_id) WHERE s.pid = ? AND s.tid = ? AND s.ts_ns >= ? AND s.ts_ns < ?)`,
 		[]any{m.until, m.loop.PID, m.loop.TID, m.from, m.until}, &ns, &samples, &whole)
 	if err != nil {
 		return Number{}, err
 	}
 	if whole.Valid && whole.Float64 < leastWhole {
-		return missing(ExposedIO, fmt.Sprintf("this loader leaves no scopes, and the stacks of %.0f %% of the training thread's time are incomplete",
+		return missing(ExposedIO, fmt.Sprintf("this loader leaves no scopes, and the stacks of %.0f %% of the training thread's time "+
+			"are incomplete",
 			100*(1-whole.Float64))), nil
 	}
 	if samples == 0 {

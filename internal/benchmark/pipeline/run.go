@@ -46,7 +46,8 @@ func failed(format string, args ...any) error { return stageError{fmt.Errorf(for
 // Run takes a case through the stages. The outcome has what failed; an error is ErrAborted, or that nothing can be
 // written.
 func (r *Runner) Run(ctx context.Context, c *Case, place string, repeat, attempt int) (*Outcome, error) {
-	o := &Outcome{Case: c, Repeat: repeat, Attempt: attempt, Begin: time.Now(), Place: place, Result: reference.Pass, Checked: map[string]Checked{}}
+	o := &Outcome{Case: c, Repeat: repeat, Attempt: attempt, Begin: time.Now(), Place: place, Result: reference.Pass,
+		Checked: map[string]Checked{}}
 	x := &execution{runner: r, ctx: ctx, c: c, o: o}
 	defer func() { o.End = time.Now() }()
 	stages := []func() error{x.setup, x.build, x.run, x.sanity, x.performance}

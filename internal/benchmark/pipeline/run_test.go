@@ -37,7 +37,8 @@ func runner(t *testing.T) *Runner {
 
 // shell is a case of a line for a shell.
 func shell(line string) *Case {
-	return &Case{Name: "job", Base: "job", System: "generic", Partition: "default", Environ: "builtin", Command: []string{"/bin/sh", "-c", line}}
+	return &Case{Name: "job", Base: "job", System: "generic", Partition: "default", Environ: "builtin", Command: []string{"/bin/sh",
+		"-c", line}}
 }
 
 func one(t *testing.T, r *Runner, c *Case) *Outcome {
@@ -56,7 +57,8 @@ func TestARunGoesThroughItsStages(t *testing.T) {
 	c.Sanity.Find = []*regexp.Regexp{regexp.MustCompile("loss")}
 	c.Variables = []Variable{
 		{Name: "speed", Unit: "x", Pattern: regexp.MustCompile(`speed (\S+)`), Take: "mean"},
-		{Name: "spans", SQL: "SELECT count(*) FROM span"}, {Name: "bad", SQL: "DROP TABLE span"}, {Name: "none", Pattern: regexp.MustCompile(`x(\d)`)},
+		{Name: "spans", SQL: "SELECT count(*) FROM span"}, {Name: "bad", SQL: "DROP TABLE span"},
+		{Name: "none", Pattern: regexp.MustCompile(`x(\d)`)},
 	}
 	c.References = map[string]reference.Reference{numbers.StepTime: {Value: 10, Lower: new(-0.1), Upper: new(0.1)}}
 	o := one(t, runner(t), c)
@@ -99,11 +101,14 @@ func TestWhatFailsSaysWhereAndWhy(t *testing.T) {
 		{"setup", func(c *Case) { c.Setup = []string{"exit 3"} }, reference.Fail, "setup", "exit status 3"},
 		{"exit code", func(c *Case) { c.Command[2] = "echo no memory >&2; exit 7" }, reference.Fail, "sanity", "exit code is 7: no memory"},
 		{"signal", func(c *Case) { c.Command[2] = "kill -9 $$" }, reference.Fail, "sanity", "exit code is 137"},
-		{"not printed", func(c *Case) { c.Sanity.Find = []*regexp.Regexp{regexp.MustCompile("done")} }, reference.Fail, "sanity", `matches "done"`},
-		{"printed", func(c *Case) { c.Sanity.Absent = []*regexp.Regexp{regexp.MustCompile("hel+o")} }, reference.Fail, "sanity", `printed "hello"`},
+		{"not printed", func(c *Case) { c.Sanity.Find = []*regexp.Regexp{regexp.MustCompile("done")} }, reference.Fail, "sanity",
+			`matches "done"`},
+		{"printed", func(c *Case) { c.Sanity.Absent = []*regexp.Regexp{regexp.MustCompile("hel+o")} }, reference.Fail, "sanity",
+			`printed "hello"`},
 		{"expected", func(c *Case) { c.Command[2], c.Sanity.Expected = "exit 7", "bug 12" }, reference.XFail, "sanity", "bug 12"},
 		{"unexpected pass", func(c *Case) { c.Sanity.Expected = "bug 12" }, reference.XPass, "sanity", "though it was expected to fail"},
-		{"too long", func(c *Case) { c.Command[2], c.TimeLimit = "exec sleep 60", 300*time.Millisecond }, reference.Fail, "run", "time limit of 300ms"},
+		{"too long", func(c *Case) { c.Command[2], c.TimeLimit = "exec sleep 60", 300*time.Millisecond }, reference.Fail, "run",
+			"time limit of 300ms"},
 	} {
 		job := shell("echo hello")
 		c.change(job)
@@ -134,9 +139,11 @@ func TestNumbersAreHeldAgainstTheirReferences(t *testing.T) {
 		{"nonsense", of(1, ""), reference.Fail, true, "there is no number of that name"},
 	} {
 		x := &execution{c: &Case{References: map[string]reference.Reference{c.name: c.ref}}, o: &Outcome{Checked: map[string]Checked{},
-			Numbers: []numbers.Number{{Name: "step_time", Unit: "ms", Value: new(10.0), Lo: new(9.5), Hi: new(10.5)}, {Name: "power", Why: "no meter"}}}}
+			Numbers: []numbers.Number{{Name: "step_time", Unit: "ms", Value: new(10.0), Lo: new(9.5), Hi: new(10.5)},
+				{Name: "power", Why: "no meter"}}}}
 		err := x.check()
-		if x.o.Result != c.result || x.o.Checked[c.name].Certain != c.certain || (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
+		if x.o.Result != c.result || x.o.Checked[c.name].Certain != c.certain || (err == nil) != (c.reason == "") || err != nil &&
+			!strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s against %+v: %s, %v, certain %v", c.name, c.ref, x.o.Result, err, x.o.Checked[c.name].Certain)
 		}
 	}

@@ -23,7 +23,8 @@ func (s *Session) writeJSON(w io.Writer) error {
 // writeCSV has a row for each number of each run.
 func (s *Session) writeCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
-	rows := [][]string{{"session", "run", "name", "sysenv", "repeat", "attempt", "result", "pvar", "pval", "punit", "lo", "hi", "samples", "why"}}
+	rows := [][]string{{"session", "run", "name", "sysenv", "repeat", "attempt", "result", "pvar", "pval", "punit", "lo", "hi", "samples",
+		"why"}}
 	for _, b := range s.Benchmarks {
 		for _, r := range b.Runs {
 			for _, n := range r.Numbers {
@@ -82,7 +83,8 @@ func (s *Session) writeJUnit(w io.Writer) error {
 	for _, b := range s.Benchmarks {
 		for _, r := range b.Runs {
 			total += r.Seconds
-			c := junitCase{Class: b.SysEnv, Name: fmt.Sprintf("%s run %d attempt %d", b.Name, r.Repeat+1, r.Attempt), Seconds: fmt.Sprintf("%.3f", r.Seconds)}
+			c := junitCase{Class: b.SysEnv, Name: fmt.Sprintf("%s run %d attempt %d", b.Name, r.Repeat+1, r.Attempt), Seconds: fmt.Sprintf("%.3f",
+				r.Seconds)}
 			for _, n := range r.Numbers {
 				if n.Value != nil {
 					c.Output += fmt.Sprintf("%s = %s %s\n", n.Name, exact(n.Value), n.Unit)

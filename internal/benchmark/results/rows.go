@@ -14,8 +14,9 @@ func Rows(session, run string, o *pipeline.Outcome, s *store.Store) (store.Run, 
 	c := o.Case
 	row := store.Run{
 		Session: session, ID: run, Name: c.Name, Base: c.Base, System: c.System, Partition: c.Partition, Environ: c.Environ,
-		Repeat: int32(o.Repeat), Attempt: int32(o.Attempt), Begin: o.Begin.UnixNano(), End: o.End.UnixNano(), Command: strings.Join(c.Command, " "),
-		Result: string(o.Result), Stage: o.Stage, Reason: o.Reason,
+		Repeat: int32(o.Repeat), Attempt: int32(o.Attempt), Begin: o.Begin.UnixNano(), End: o.End.UnixNano(),
+		Command: strings.Join(c.Command, " "),
+		Result:  string(o.Result), Stage: o.Stage, Reason: o.Reason,
 		Stages: text(o.Stages), Inventory: text(o.Inventory), Parameter: text(c.Parameters), Periods: text(o.Periods),
 	}
 	if o.ExitCode != nil {
@@ -26,7 +27,8 @@ func Rows(session, run string, o *pipeline.Outcome, s *store.Store) (store.Run, 
 	}
 	var all []store.Number
 	for _, n := range o.Numbers {
-		out := store.Number{Session: session, Run: run, Name: n.Name, Value: n.Value, Lo: n.Lo, Hi: n.Hi, Of: int64(n.Of), From: n.From, Unit: n.Unit, Why: n.Why}
+		out := store.Number{Session: session, Run: run, Name: n.Name, Value: n.Value, Lo: n.Lo, Hi: n.Hi, Of: int64(n.Of), From: n.From,
+			Unit: n.Unit, Why: n.Why}
 		if c, ok := o.Checked[n.Name]; ok {
 			out.Ref, out.Lower, out.Upper, out.Result = new(c.Reference.Value), c.Reference.Lower, c.Reference.Upper, string(c.Result)
 		}

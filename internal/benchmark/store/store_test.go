@@ -17,7 +17,8 @@ func made(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"a1", "a2"} {
-		if err := errors.Join(s.AddSession(Session{ID: id, Begin: 1}), s.AddRun(Run{Session: id, ID: id + ":1", Name: "n", Begin: 2}, []Number{{Session: id, Run: id + ":1", Name: "v", Value: new(1.5)}}),
+		if err := errors.Join(s.AddSession(Session{ID: id, Begin: 1}), s.AddRun(Run{Session: id, ID: id + ":1", Name: "n", Begin: 2},
+			[]Number{{Session: id, Run: id + ":1", Name: "v", Value: new(1.5)}}),
 			s.AddSession(Session{ID: id, Begin: 1, End: new(int64(9))})); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +34,8 @@ func TestASessionIsThereAsItWasWrittenLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Sessions) != 2 || c.Sessions[0].End == nil || *c.Sessions[0].End != 9 || len(c.RunsOf("a2")) != 1 || *c.Numbers["a2:1"][0].Value != 1.5 {
+	if len(c.Sessions) != 2 || c.Sessions[0].End == nil || *c.Sessions[0].End != 9 || len(c.RunsOf("a2")) != 1 ||
+		*c.Numbers["a2:1"][0].Value != 1.5 {
 		t.Errorf("%+v", c)
 	}
 }

@@ -29,9 +29,11 @@ func (b Benchmark) over(base Benchmark) Benchmark {
 	b.Command = either(b.Command, base.Command)
 	b.Setup, b.Build, b.Cleanup = either(b.Setup, base.Setup), either(b.Build, base.Build), either(b.Cleanup, base.Cleanup)
 	b.ValidSystems, b.ValidEnvirons = either(b.ValidSystems, base.ValidSystems), either(b.ValidEnvirons, base.ValidEnvirons)
-	b.Parameters, b.Environment, b.Variables = joined(b.Parameters, base.Parameters), joined(b.Environment, base.Environment), joined(b.Variables, base.Variables)
+	b.Parameters, b.Environment, b.Variables = joined(b.Parameters, base.Parameters), joined(b.Environment, base.Environment),
+		joined(b.Variables, base.Variables)
 	b.Sanity = b.Sanity.over(base.Sanity)
-	for _, of := range []struct{ own, base *string }{{&b.Directory, &base.Directory}, {&b.Batch, &base.Batch}, {&b.StepsPerEpoch, &base.StepsPerEpoch}, {&b.Loss, &base.Loss}} {
+	for _, of := range []struct{ own, base *string }{{&b.Directory, &base.Directory}, {&b.Batch, &base.Batch},
+		{&b.StepsPerEpoch, &base.StepsPerEpoch}, {&b.Loss, &base.Loss}} {
 		if *of.own == "" {
 			*of.own = *of.base
 		}

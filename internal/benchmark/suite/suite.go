@@ -179,7 +179,8 @@ func (r *Reference) UnmarshalYAML(node *yaml.Node) error {
 		r.XFail = reason
 		return nil
 	}
-	if len(node.Content) > 4 || node.Content[0].Decode(&r.Value) != nil || node.Content[1].Decode(&r.Lower) != nil || node.Content[2].Decode(&r.Upper) != nil {
+	if len(node.Content) > 4 || node.Content[0].Decode(&r.Value) != nil || node.Content[1].Decode(&r.Lower) != nil ||
+		node.Content[2].Decode(&r.Upper) != nil {
 		return usage
 	}
 	if len(node.Content) == 4 {

@@ -92,7 +92,8 @@ func TestASuiteHasACaseForEachFit(t *testing.T) {
 	if want := []string{"/opt/venv/bin/python", "train.py", "--lr", "0.1", "two words"}; !slices.Equal(c.Command, want) {
 		t.Errorf("command %q", c.Command)
 	}
-	if c.Env["A"] != "base" || c.Env["B"] != "small" || c.Env["OMP_NUM_THREADS"] != "2" || c.Numbers.Batch != 4 || c.TimeLimit != 90*time.Second {
+	if c.Env["A"] != "base" || c.Env["B"] != "small" || c.Env["OMP_NUM_THREADS"] != "2" || c.Numbers.Batch != 4 ||
+		c.TimeLimit != 90*time.Second {
 		t.Errorf("%v, batch %d, limit %v", c.Env, c.Numbers.Batch, c.TimeLimit)
 	}
 	if r := c.References["step_time"]; r.Value != 10 || *r.Upper != 0.1 || r.Expected != "" || c.References["loss"].Lower != nil {
@@ -101,7 +102,8 @@ func TestASuiteHasACaseForEachFit(t *testing.T) {
 	if r := cases[6].References["step_time"]; r.Value != 1 || r.Lower != nil || r.Expected != "driver" || len(cases[6].References) != 2 {
 		t.Errorf("%+v", cases[6].References)
 	}
-	if got := names(casesOf(t, example, Choice{Host: "ws1", System: "workstation:gpu", Only: regexp.MustCompile("device.*0.01")})); !slices.Equal(got, want[7:]) {
+	if got := names(casesOf(t, example, Choice{Host: "ws1", System: "workstation:gpu",
+		Only: regexp.MustCompile("device.*0.01")})); !slices.Equal(got, want[7:]) {
 		t.Errorf("%q", got)
 	}
 	if got := casesOf(t, example, Choice{Host: "ws"}); got[0].System != "generic" || got[0].Partition != "default" {
@@ -113,7 +115,8 @@ func TestADryRunHasTheStagesAndDescribeTheCases(t *testing.T) {
 	cases := casesOf(t, example, Choice{System: "workstation:gpu"})
 	var dry, described bytes.Buffer
 	DryRun(&dry, cases, []string{"ebpfprof", "run", "--"})
-	for _, want := range []string{"run          ebpfprof run -- ./run.sh 0.1", "sanity       the job prints (?m)loss", "step_time between -Inf and 1.1", "environment  A=base"} {
+	for _, want := range []string{"run          ebpfprof run -- ./run.sh 0.1", "sanity       the job prints (?m)loss",
+		"step_time between -Inf and 1.1", "environment  A=base"} {
 		if !strings.Contains(dry.String(), want) {
 			t.Errorf("%q is not in %s", want, dry.String())
 		}
@@ -131,7 +134,8 @@ func TestADryRunHasTheStagesAndDescribeTheCases(t *testing.T) {
 	if err := json.Unmarshal(described.Bytes(), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 4 || all[3].Name != "device %lr=0.01" || len(all[3].Stages) != 6 || all[3].References["step_time"][4] != "driver" || all[3].Parameters["lr"] != "0.01" {
+	if len(all) != 4 || all[3].Name != "device %lr=0.01" || len(all[3].Stages) != 6 || all[3].References["step_time"][4] != "driver" ||
+		all[3].Parameters["lr"] != "0.01" {
 		t.Errorf("%+v", all)
 	}
 }

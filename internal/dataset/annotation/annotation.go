@@ -65,7 +65,8 @@ func List(ctx context.Context, db *dataset.DB) ([]Note, error) {
 	if len(db.Files(table)) == 0 {
 		return all, nil
 	}
-	rows, err := db.Query(ctx, "SELECT annotation_id, created_ns, author, text, ts_ns, duration_ns, rank, step, place FROM annotation ORDER BY annotation_id")
+	rows, err := db.Query(ctx, "SELECT annotation_id, created_ns, author, text, ts_ns, duration_ns, rank, step, place FROM annotation ORDER "+
+		"BY annotation_id")
 	if err != nil {
 		return nil, fmt.Errorf("reading the notes: %w", err)
 	}

@@ -67,14 +67,16 @@ func For(recordings []Recording) (Shifts, error) {
 		s := Shift{PID: free(taken, r.PIDs)}
 		for _, pid := range r.PIDs {
 			if pid+s.PID > math.MaxInt32 {
-				return nil, fmt.Errorf("the processes of %d recordings have the same ids: at most %d can be put together", len(recordings), math.MaxInt32/Above+1)
+				return nil, fmt.Errorf("the processes of %d recordings have the same ids: at most %d can be put together", len(recordings),
+					math.MaxInt32/Above+1)
 			}
 			taken[pid+s.PID] = true
 		}
 		if r.High > 0 {
 			s.ID = above(spans, r)
 			if s.ID > math.MaxInt64-r.High {
-				return nil, fmt.Errorf("the numbers of the spans of session %s are too high to be told from those of %d other recordings", r.Session, len(spans))
+				return nil, fmt.Errorf("the numbers of the spans of session %s are too high to be told from those of %d other recordings", r.Session,
+					len(spans))
 			}
 			r.Low, r.High = r.Low+s.ID, r.High+s.ID
 			spans = append(spans, r)

@@ -78,7 +78,8 @@ func TestWhatIsNoNumberOfTheKernelsStays(t *testing.T) {
 	for _, c := range []struct {
 		kind      Kind
 		value, by int64
-	}{{PID, 5, Above}, {PID, 0, 0}, {TID, 5, Above}, {TID, 1 << 30, 0}, {TID, 0, 0}, {TID, -3, 0}, {ID, 1, 10}, {ID, 0, 0}, {Time, 5, 0}, {None, 5, 0}} {
+	}{{PID, 5, Above}, {PID, 0, 0}, {TID, 5, Above}, {TID, 1 << 30, 0}, {TID, 0, 0}, {TID, -3, 0}, {ID, 1, 10}, {ID, 0, 0}, {Time, 5, 0},
+		{None, 5, 0}} {
 		if by := s.By(c.kind, c.value); by != c.by {
 			t.Errorf("a value %d of kind %d is moved by %d, want %d", c.value, c.kind, by, c.by)
 		}

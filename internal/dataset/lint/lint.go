@@ -130,7 +130,8 @@ const impossibleTime = "impossible_time"
 // where rows begin: a damaged duration does not move it.
 var prepare = []string{`
 	CREATE OR REPLACE TEMP TABLE lint_window AS
-	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns, bool_or(end_method = 'imported' AND coalesce(device_time_method, '') NOT IN ('profiler', 'file', 'cupti')) AS imported,
+	SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns,
+	bool_or(end_method = 'imported' AND coalesce(device_time_method, '') NOT IN ('profiler', 'file', 'cupti')) AS imported,
 		bool_or(duration_ns % 1000 <> 0) AS fine, count(*) AS spans, count(*) FILTER (layer = 'device') AS device_rows
 	FROM span GROUP BY ALL`, `
 	-- Rows that begin a month from the median begin do not count for the window.
@@ -138,7 +139,8 @@ var prepare = []string{`
 		SELECT session_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns
 		FROM span JOIN (
 			SELECT session_id, approx_quantile(ts_ns, 0.5) AS middle_ns FROM span
-			WHERE session_id IN (SELECT session_id FROM lint_window WHERE last_ns::DOUBLE - first_ns::DOUBLE > 30 * 86400e9) GROUP BY ALL) USING (session_id)
+			WHERE session_id IN (SELECT session_id FROM lint_window WHERE last_ns::DOUBLE - first_ns::DOUBLE > 30 * 86400e9) GROUP BY ALL)
+			USING (session_id)
 		WHERE abs(ts_ns::DOUBLE - middle_ns::DOUBLE) < 30 * 86400e9 GROUP BY ALL) w
 	WHERE lint_window.session_id = w.session_id`, `
 	CREATE OR REPLACE TEMP TABLE left_out (session_id VARCHAR, span_id BIGINT, reason VARCHAR, stands_ns BIGINT)`,
@@ -180,7 +182,8 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 	if err := r.droppedByImport(ctx, db); err != nil {
 		return nil, fmt.Errorf("checking the dataset: %w", err)
 	}
-	err := db.Row(ctx, "SELECT coalesce(sum(spans), 0)::BIGINT, coalesce(bool_or(imported), false), coalesce(sum(device_rows), 0) > 0 FROM lint_window",
+	err := db.Row(ctx, "SELECT coalesce(sum(spans), 0)::BIGINT, coalesce(bool_or(imported), false), coalesce(sum(device_rows), 0) > 0 FROM "+
+		"lint_window",
 		nil, &r.Rows, &r.Imported, &r.devices)
 	if err != nil {
 		return nil, err
@@ -205,7 +208,8 @@ func Run(ctx context.Context, db *dataset.DB) (*Result, error) {
 			}
 		}
 		good = `SELECT s.* REPLACE (CASE WHEN l.span_id IS NULL THEN s.duration_ns ELSE l.stands_ns END AS duration_ns)
-			FROM span s LEFT JOIN left_out l ON l.session_id = s.session_id AND l.span_id = s.span_id WHERE l.span_id IS NULL OR l.stands_ns IS NOT NULL`
+			FROM span s LEFT JOIN left_out l ON l.session_id = s.session_id AND l.span_id = s.span_id WHERE l.span_id IS NULL
+			OR l.stands_ns IS NOT NULL`
 		if err := r.readLeftOut(ctx, db); err != nil {
 			return nil, err
 		}
@@ -253,7 +257,8 @@ func (r *Result) leaveOut(ctx context.Context, db *dataset.DB, name, detail, sql
 		r.Checks = append(r.Checks, Check{Name: name, Severity: OK, Of: r.Rows, Detail: detail})
 		return nil
 	}
-	err := db.Exec(ctx, fmt.Sprintf(`INSERT INTO left_out SELECT session_id, span_id, '%s', NULL FROM (%s) ANTI JOIN left_out USING (session_id, span_id)`, name, sql))
+	err := db.Exec(ctx, fmt.Sprintf(`INSERT INTO left_out SELECT session_id, span_id, '%s', NULL FROM (%s) ANTI
+		JOIN left_out USING (session_id, span_id)`, name, sql))
 	if err != nil {
 		return err
 	}

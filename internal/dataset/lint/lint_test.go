@@ -20,9 +20,11 @@ func trace(change func(all []event.Span) []event.Span) []event.Span {
 	for i := range int64(200) {
 		id, stream := 2*i+1, int64(7)
 		all = append(all,
-			event.Span{ID: id, StartNS: 1e15 + i*20_000, DurationNS: 4_001, PID: 1, TID: 1, Call: launch, End: event.EndImported, Weight: 1, SequenceNumber: -1},
-			event.Span{ID: id + 1, StartNS: 1e15 + i*20_000 + 5_000, DurationNS: 10_001, PID: 1, Call: kernel, End: event.EndImported, Weight: 1, SequenceNumber: -1,
-				Detail: &event.Detail{LaunchID: &id, Stream: &stream}})
+			event.Span{ID: id, StartNS: 1e15 + i*20_000, DurationNS: 4_001, PID: 1, TID: 1, Call: launch, End: event.EndImported, Weight: 1,
+				SequenceNumber: -1},
+			event.Span{ID: id + 1, StartNS: 1e15 + i*20_000 + 5_000, DurationNS: 10_001, PID: 1, Call: kernel, End: event.EndImported, Weight: 1,
+				SequenceNumber: -1,
+				Detail:         &event.Detail{LaunchID: &id, Stream: &stream}})
 	}
 	return change(all)
 }
@@ -75,12 +77,14 @@ func TestEachDamageIsLeftOutWithItsReason(t *testing.T) {
 			all[101].DurationNS = duration
 			return all
 		}), nil)
-		if r.LeftOut != 1 || len(r.Reasons) != 1 || r.Reasons[0].Name != reason || !strings.Contains(r.Sentence(), "99.8 % of rows; 1 left out, because") {
+		if r.LeftOut != 1 || len(r.Reasons) != 1 || r.Reasons[0].Name != reason || !strings.Contains(r.Sentence(),
+			"99.8 % of rows; 1 left out, because") {
 			t.Errorf("%s: %s", reason, r.Sentence())
 		}
 		// The kernel ran all the same, as long as the others.
 		var rows, total int64
-		if err := db.Row(t.Context(), "SELECT count(*), sum(duration_ns)::BIGINT FROM good_span WHERE layer = 'device'", nil, &rows, &total); err != nil || rows != 200 || total != 200*10_001 {
+		if err := db.Row(t.Context(), "SELECT count(*), sum(duration_ns)::BIGINT FROM good_span WHERE layer = 'device'", nil, &rows,
+			&total); err != nil || rows != 200 || total != 200*10_001 {
 			t.Errorf("%s: %d rows of %d ns count, %v", reason, rows, total, err)
 		}
 		if ns, is := r.Instead[dataset.Row{Session: "s", ID: 102}]; !is || ns != 10_001 || r.Replaced != 1 {
@@ -149,7 +153,8 @@ func TestChecksThatWarn(t *testing.T) {
 			return d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: 1, Kind: "lost", Source: "ring", Count: 17}}})
 		}, 17},
 		"ranks_twice": {same, func(d *output.Dataset) error {
-			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, ParentPID: &parent, Rank: &rank}}}), d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, ParentPID: &parent, Rank: &rank}}}))
+			return errors.Join(d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 1, ParentPID: &parent, Rank: &rank}}}),
+				d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 2, ParentPID: &parent, Rank: &rank}}}))
 		}, 1},
 		"ranks_missing": {same, func(d *output.Dataset) error {
 			world := int32(8)
@@ -189,7 +194,8 @@ func TestRowsAtImpossibleTimesAreLeftOut(t *testing.T) {
 			t.Errorf("%d: %s", start, r.Sentence())
 		}
 		var rows, span int64
-		if err := db.Row(t.Context(), "SELECT count(*), max(ts_ns) - min(ts_ns) FROM good_span", nil, &rows, &span); err != nil || rows != 398 || span != 199*20_000+5_000 {
+		if err := db.Row(t.Context(), "SELECT count(*), max(ts_ns) - min(ts_ns) FROM good_span", nil, &rows, &span); err != nil || rows != 398 ||
+			span != 199*20_000+5_000 {
 			t.Errorf("%d: %d rows over %d ns, %v", start, rows, span, err)
 		}
 	}
@@ -200,7 +206,8 @@ func TestRowsThatTheImportLeftOutAreCounted(t *testing.T) {
 	_, r := checked(t, trace(same), func(d *output.Dataset) error {
 		return d.Write(&event.Batch{Warnings: []event.Warning{{Kind: impossibleTime, Source: "t.json", Count: 100}}})
 	})
-	if r.Rows != 500 || r.LeftOut != 100 || !strings.HasPrefix(r.Sentence(), "computed on 80.0 % of rows; 100 left out, because 100 begin at impossible times") {
+	if r.Rows != 500 || r.LeftOut != 100 || !strings.HasPrefix(r.Sentence(), "computed on 80.0 % of rows; 100 left out, because 100 begin "+
+		"at impossible times") {
 		t.Errorf("%+v: %s", r.Rows, r.Sentence())
 	}
 }
@@ -244,7 +251,8 @@ func TestProcessesOfCollectivesWithoutARankAreNamed(t *testing.T) {
 	_, r := checked(t, trace(same), func(d *output.Dataset) error {
 		return d.Write(&event.Batch{
 			Processes: []event.Process{{ID: 1, PID: 1, Rank: &rank}, {ID: 2, PID: 2}, {ID: 3, PID: 3}},
-			OpenCalls: []event.OpenCalls{{SeenNS: 1e15, Communicators: []event.Communicator{{PID: 1, Handle: 1, Runtime: "gloo", Ranks: &ranks}, {PID: 2, Handle: 1, Runtime: "gloo", Ranks: &ranks}}}},
+			OpenCalls: []event.OpenCalls{{SeenNS: 1e15, Communicators: []event.Communicator{{PID: 1, Handle: 1, Runtime: "gloo", Ranks: &ranks},
+				{PID: 2, Handle: 1, Runtime: "gloo", Ranks: &ranks}}}},
 		})
 	})
 	for _, c := range r.Checks {

@@ -20,7 +20,8 @@ var standIns = []string{`
 	SELECT session_id, layer, name, shape, median(duration_ns) FROM alike WHERE layer = 'device' GROUP BY ALL HAVING count(*) >= 2`, `
 	UPDATE left_out SET stands_ns = t.ns FROM (
 		SELECT b.session_id, b.span_id, CAST(greatest(1,
-			least(coalesce(any_value(alike.ns), any_value(named.ns)), min(p.ts_ns + p.duration_ns) - any_value(b.ts_ns), min(n.ts_ns) - any_value(b.ts_ns)),
+			least(coalesce(any_value(alike.ns), any_value(named.ns)), min(p.ts_ns + p.duration_ns) - any_value(b.ts_ns),
+			min(n.ts_ns) - any_value(b.ts_ns)),
 			max(c.ts_ns + c.duration_ns) - any_value(b.ts_ns)) AS BIGINT) AS ns
 		FROM lint_broken b
 		JOIN lint_usual named ON named.session_id = b.session_id AND named.layer = b.layer AND named.name = b.name AND named.shape IS NULL

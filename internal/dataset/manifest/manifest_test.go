@@ -15,7 +15,8 @@ func uploaded(n int) string {
 }
 
 func TestWhatWasMergedDoesNotCountAndTheMergedFileDoes(t *testing.T) {
-	first, second, orphan := MergedName(time.Unix(9, 0), 1, [8]byte{1}), MergedName(time.Unix(9, 0), 2, [8]byte{2}), MergedName(time.Unix(9, 0), 2, [8]byte{3})
+	first, second, orphan := MergedName(time.Unix(9, 0), 1, [8]byte{1}), MergedName(time.Unix(9, 0), 2, [8]byte{2}),
+		MergedName(time.Unix(9, 0), 2, [8]byte{3})
 	var m *Manifest
 	if !m.Counts(uploaded(1)) || m.Counts(first) {
 		t.Error("without a manifest what uploaders put counts, and nothing else")
@@ -44,7 +45,8 @@ func TestWhatWasMergedDoesNotCountAndTheMergedFileDoes(t *testing.T) {
 	if few, err := decode(bytes.NewReader(text), false); err != nil || !few.Counts(second) || few.Counts(first) {
 		t.Errorf("%+v, %v", few, err)
 	}
-	for _, damaged := range [][]byte{nil, text[:len(text)-1], append(bytes.Clone(text), 0), []byte("{}"), []byte("x\n"), []byte(`{"merged":[{"count":-1}]}` + "\n"),
+	for _, damaged := range [][]byte{nil, text[:len(text)-1], append(bytes.Clone(text), 0), []byte("{}"), []byte("x\n"),
+		[]byte(`{"merged":[{"count":-1}]}` + "\n"),
 		[]byte(`{"merged":[{"count":99999999}]}` + "\n")} {
 		if _, err := Decode(bytes.NewReader(damaged)); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%.20q: %v", damaged, err)
@@ -76,7 +78,8 @@ func TestTheReaderTakesTheLatestManifest(t *testing.T) {
 		t.Fatal("a manifest is not noticed", err)
 	}
 	for name, want := range map[string]bool{name: false, partition + "/" + first: false, partition + "/" + second: true,
-		"pattern/job=j/date=2026-11-24/host=h/" + uploaded(1): true, "pattern/job=k/date=2026-11-23/" + second: false, "span/part-1.parquet": true} {
+		"pattern/job=j/date=2026-11-24/host=h/" + uploaded(1): true, "pattern/job=k/date=2026-11-23/" + second: false,
+		"span/part-1.parquet": true} {
 		if got, err := r.Counts(name); err != nil || got != want {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

@@ -48,12 +48,16 @@ func recordWaits(t testing.TB, dir string) string {
 	}
 	err := errors.Join(
 		d.Write(&event.Batch{Spans: []event.Span{
-			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: call("issue", "gloo::allreduce"), SequenceNumber: 3, Weight: 1, Detail: detail},
-			{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SequenceNumber: 3, Weight: 1, Detail: detail},
+			{ID: 1, StartNS: start, DurationNS: 10, PID: 100, TID: 100, Call: call("issue", "gloo::allreduce"), SequenceNumber: 3, Weight: 1,
+				Detail: detail},
+			{ID: 2, StartNS: start + 20, DurationNS: 500, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SequenceNumber: 3, Weight: 1,
+				Detail: detail},
 		}}),
 		d.Write(&event.Batch{OpenCalls: []event.OpenCalls{{SeenNS: start + 2e9,
-			Calls:         []event.OpenCall{{StartNS: start + 1e9, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SpanID: 4, Number: &number}},
-			Communicators: []event.Communicator{{PID: 100, ID: &id, Handle: 9, Runtime: "gloo", Rank: &rank, Ranks: &ranks, IssuedNumber: &number}}}}}),
+			Calls: []event.OpenCall{{StartNS: start + 1e9, PID: 100, TID: 100, Call: call("wait", "Work::wait"), SpanID: 4,
+				Number: &number}},
+			Communicators: []event.Communicator{{PID: 100, ID: &id, Handle: 9, Runtime: "gloo", Rank: &rank, Ranks: &ranks,
+				IssuedNumber: &number}}}}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -69,10 +73,12 @@ func recordShortage(t testing.TB, dir string) string {
 	pass := &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}
 	bytes, took, stack, pid := int64(1<<30), int64(3000), int64(5), int32(100)
 	held := func(ns int64, value float64) event.Counter {
-		return event.Counter{TSNS: ns, Source: "process", Name: "process_memory_resident", Kind: event.Gauge, Unit: "bytes", Value: value, PID: &pid}
+		return event.Counter{TSNS: ns, Source: "process", Name: "process_memory_resident", Kind: event.Gauge, Unit: "bytes", Value: value,
+			PID: &pid}
 	}
 	memory := func(ns int64, action string) event.Memory {
-		return event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: action, Address: 16, Bytes: &bytes, Weight: 1}
+		return event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: action, Address: 16, Bytes: &bytes,
+			Weight: 1}
 	}
 	alloc, free, none := memory(start+100, "alloc"), memory(start+200, "free"), memory(start+2e9, event.ActionOutOfMemory)
 	alloc.DurationNS, free.DurationNS, none.StackID = &took, &took, &stack
@@ -81,7 +87,8 @@ func recordShortage(t testing.TB, dir string) string {
 			{ID: 1, StartNS: start, DurationNS: 10, PID: pid, TID: pid, Call: pass, SequenceNumber: -1, Weight: 1},
 			{ID: 2, StartNS: start + 1e9, DurationNS: 10, PID: pid, TID: pid, Call: pass, SequenceNumber: -1, Weight: 1},
 		}}),
-		d.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []event.Frame{{Kind: symbolize.Python, Function: "train", File: "/job/train.py", Line: 7}}, Folded: "train", Status: event.StackComplete}}}),
+		d.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Frames: []event.Frame{{Kind: symbolize.Python, Function: "train",
+			File: "/job/train.py", Line: 7}}, Folded: "train", Status: event.StackComplete}}}),
 		d.Write(&event.Batch{Memory: []event.Memory{alloc, free, none}}),
 		d.Write(&event.Batch{Counters: []event.Counter{held(start, 1e6), held(start+19e8, 5e8), held(start+3e9, 2e6)}}),
 		d.Close(),
@@ -126,8 +133,10 @@ func recordIO(t testing.TB, dir string) string {
 			{ID: 2, StartNS: start + 1e9, DurationNS: 10, PID: 100, TID: 100, Call: pass, SequenceNumber: -1, Weight: 1},
 		}}),
 		d.Write(&event.Batch{IO: []event.IO{
-			{TSNS: start + 1e8, EndNS: start + 2e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Path: "/data/train/0", Calls: 2, Bytes: 4096, DurationNS: 1e7},
-			{TSNS: start + 11e8, EndNS: start + 12e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4", Mount: "/data", Calls: 1, Bytes: 100, DurationNS: 1e6},
+			{TSNS: start + 1e8, EndNS: start + 2e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4",
+				Mount: "/data", Path: "/data/train/0", Calls: 2, Bytes: 4096, DurationNS: 1e7},
+			{TSNS: start + 11e8, EndNS: start + 12e8, PID: 101, TID: 101, Operation: event.IORead, Kind: event.IOFile, FileSystem: "nfs4",
+				Mount: "/data", Calls: 1, Bytes: 100, DurationNS: 1e6},
 		}}),
 		d.Close(),
 	)

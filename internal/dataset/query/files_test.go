@@ -148,9 +148,10 @@ func TestColumnsOfOtherVersionsAreNULLOrExtra(t *testing.T) {
 	testfile.Write(t, filepath.Join(dir, "finding", "a.parquet"), file.String()) // a table unknown to the schema
 	db := open(t, dir)
 	for query, want := range map[string]string{
-		"SELECT count(*), count(kind), count(later) FROM warning":                                                  "6 3 3",
-		"SELECT count(*), count(tid), typeof(any_value(tid)) FROM thread":                                          "3 0 INTEGER",
-		"SELECT count(*), any_value(later), any_value(ts)::VARCHAR FROM finding":                                   "3 x 1970-01-01 00:00:00.000000005",
+		"SELECT count(*), count(kind), count(later) FROM warning":         "6 3 3",
+		"SELECT count(*), count(tid), typeof(any_value(tid)) FROM thread": "3 0 INTEGER",
+		"SELECT count(*), any_value(later), any_value(ts)::VARCHAR " +
+			"FROM finding": "3 x 1970-01-01 00:00:00.000000005",
 		"SELECT string_agg(column_name, ' ') FROM (DESCRIBE finding)":                                              "session_id ts_ns later ts",
 		"SELECT list_contains(list(column_name), 'later') AND last(column_name) = 'later' FROM (DESCRIBE warning)": "true",
 	} {

@@ -174,7 +174,8 @@ func (db *DB) writeTable(ctx context.Context, out *bufio.Writer, query, format s
 
 // numeric says whether a column is aligned to the right.
 func numeric(sqlType string) bool {
-	for _, prefix := range []string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"} {
+	for _, prefix := range []string{"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+		"UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"} {
 		if strings.HasPrefix(sqlType, prefix) && !strings.HasSuffix(sqlType, "]") {
 			return true
 		}

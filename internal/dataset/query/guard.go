@@ -34,7 +34,8 @@ func (db *DB) checkSelect(ctx context.Context, query string) error {
 	case parsed.Error && parsed.Type == "parser":
 		return fmt.Errorf("the query does not parse: %s", dataset.FirstLine(errors.New(parsed.Message)))
 	case parsed.Error || len(parsed.Statements) != 1:
-		return fmt.Errorf("%w (or WITH, FROM, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN): a dataset is only read, by one statement at a time", ErrNotSelect)
+		return fmt.Errorf("%w (or WITH, FROM, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN): a dataset is only read, by one statement at a time",
+			ErrNotSelect)
 	}
 	return checkTableFunctions(parsed.Statements[0])
 }

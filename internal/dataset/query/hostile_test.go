@@ -76,7 +76,8 @@ func TestTheDirectoryForSpillingIsOursAlone(t *testing.T) {
 	if strings.HasSuffix(spill, "-"+pidText()) {
 		t.Errorf("%s can be guessed", spill)
 	}
-	if _, err := db.Run(t.Context(), "SELECT count(*) FROM (SELECT range AS a, hash(range)::VARCHAR AS b FROM range(3000000) ORDER BY b)"); err != nil {
+	if _, err := db.Run(t.Context(), "SELECT count(*) FROM (SELECT range AS a, hash(range)::VARCHAR AS b FROM range(3000000) "+
+		"ORDER BY b)"); err != nil {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(treasures); len(left) > 0 {

@@ -53,8 +53,10 @@ func record(t testing.TB, dir string) string {
 		d.Write(&event.Batch{Threads: []event.Thread{{PID: 100, TID: 100, Name: "python"}}}),
 		d.Write(&event.Batch{Libraries: []event.Library{{PID: 100, Path: "/usr/lib/libtorch_cpu.so", StartAddress: 1 << 46, Deleted: true}}}),
 		d.Write(&event.Batch{Spans: []event.Span{
-			{ID: 2, ParentID: 1, StartNS: start + 10, DurationNS: 1_000_000, PID: 100, TID: 100, Call: mm, End: event.EndExitSite, Status: event.StatusThrew, Weight: 2, SequenceNumber: -1},
-			{ID: 1, StartNS: start, DurationNS: 3_000_000, PID: 100, TID: 100, Call: addmm, End: event.EndExitSite, Status: event.StatusOK, Weight: 2, SequenceNumber: 0},
+			{ID: 2, ParentID: 1, StartNS: start + 10, DurationNS: 1_000_000, PID: 100, TID: 100, Call: mm, End: event.EndExitSite,
+				Status: event.StatusThrew, Weight: 2, SequenceNumber: -1},
+			{ID: 1, StartNS: start, DurationNS: 3_000_000, PID: 100, TID: 100, Call: addmm, End: event.EndExitSite, Status: event.StatusOK,
+				Weight: 2, SequenceNumber: 0},
 			{ID: 3, StartNS: start + 20, DurationNS: -1, PID: 100, TID: 100, Call: launch, End: event.EndUnfinished, Weight: 1, SequenceNumber: -1,
 				Detail: &event.Detail{Stream: &zero, DeviceID: &zero32, Grid: &[3]int64{0, 1, 2}}},
 			{ID: 4, StartNS: start + 30, DurationNS: 5_000_000, PID: 100, TID: 101, Call: node, End: event.EndReturn, Weight: 1, SequenceNumber: 0},
@@ -67,23 +69,33 @@ func record(t testing.TB, dir string) string {
 			{ID: 78, Status: "native_no_table"},
 		}}),
 		d.Write(&event.Batch{Samples: []event.Sample{
-			{TSNS: start, PID: 100, TID: 100, State: event.OnCPU, WeightNS: 10_101_010, StackID: &stack, SpanID: 1, HoldsGIL: &holds, InGC: new(bool)},
-			{TSNS: start + 5, PID: 100, TID: 101, CPU: 1, State: event.OffCPU, Cause: event.CauseSyscall, WeightNS: 5_000_000, Syscall: "futex", WakerTID: &waker},
+			{TSNS: start, PID: 100, TID: 100, State: event.OnCPU, WeightNS: 10_101_010, StackID: &stack, SpanID: 1, HoldsGIL: &holds,
+				InGC: new(bool)},
+			{TSNS: start + 5, PID: 100, TID: 101, CPU: 1, State: event.OffCPU, Cause: event.CauseSyscall, WeightNS: 5_000_000, Syscall: "futex",
+				WakerTID: &waker},
 		}}),
 		d.Write(&event.Batch{Counters: []event.Counter{
-			{TSNS: start, PeriodNS: &bytes, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: counter.Delta, Unit: counter.Nanoseconds, Value: 2048},
-			{TSNS: start, Source: "nvidia", DeviceID: &zero32, Device: "GPU-1", Name: "gpu_power", Kind: counter.Gauge, Unit: counter.Watts, Value: 300.5},
+			{TSNS: start, PeriodNS: &bytes, Source: "cpu", Device: "cpu0", Name: "cpu_user", Kind: counter.Delta, Unit: counter.Nanoseconds,
+				Value: 2048},
+			{TSNS: start, Source: "nvidia", DeviceID: &zero32, Device: "GPU-1", Name: "gpu_power", Kind: counter.Gauge, Unit: counter.Watts,
+				Value: 300.5},
 		}}),
-		d.Write(&event.Batch{Flows: []event.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward", Method: "sequence_number"}}}),
+		d.Write(&event.Batch{Flows: []event.Flow{{TSNS: start + 30, FromSpanID: 1, ToSpanID: 4, Kind: "forward_backward",
+			Method: "sequence_number"}}}),
 		d.Write(&event.Batch{Memory: []event.Memory{
-			{TSNS: start + 1, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 1, Weight: 2},
+			{TSNS: start + 1, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 64, Bytes: &bytes, SpanID: 1,
+				Weight: 2},
 			{TSNS: start + 2, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "alloc", Address: 8192, Bytes: &bytes, Weight: 1},
 			{TSNS: start + 3, PID: 100, TID: 100, Space: "host", Level: "allocator", Action: "free", Address: 64, Bytes: &bytes, Weight: 1},
 		}}),
-		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7, Detail: "the ring buffer was full: raise --buffer-size"}}}),
-		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "slice", Source: "detail", Count: 9, Detail: "9 probes recorded 1 of 2 ms"}}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "lost", Source: "ring_full", Count: 7,
+			Detail: "the ring buffer was full: raise --buffer-size"}}}),
+		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "slice", Source: "detail", Count: 9,
+			Detail: "9 probes recorded 1 of 2 ms"}}}),
 		d.Write(&event.Batch{Warnings: []event.Warning{{TSNS: start, Kind: "incomplete", Source: "foreign_hit", Count: 5, Detail: "5"}}}),
-		d.Write(&event.Batch{Probes: []event.Probe{{PID: 100, Library: "libtorch_cpu.so", Symbol: "_ZN2at4_ops38_scaled_dot_product_flash_attention_xyz4callEv", Name: "aten::_scaled_dot_product_flash_attention_xyz", Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Thinned: 70, Lost: 2}}}),
+		d.Write(&event.Batch{Probes: []event.Probe{{PID: 100, Library: "libtorch_cpu.so",
+			Symbol: "_ZN2at4_ops38_scaled_dot_product_flash_attention_xyz4callEv", Name: "aten::_scaled_dot_product_flash_attention_xyz",
+			Layer: "op", Kind: "entry", Site: &zero, SiteCost: "nop5", Attached: true, Hits: 9, Thinned: 70, Lost: 2}}}),
 		d.Close(),
 	)
 	if err != nil {
@@ -167,18 +179,22 @@ func withoutFiles(t *testing.T) string {
 func TestDuckDBReadsZerosAsZerosAndAbsentAsNULL(t *testing.T) {
 	db := open(t, record(t, filepath.Join(t.TempDir(), "d")))
 	for query, want := range map[string]string{
-		"SELECT rank = 0 AND container_id = '' AND cgroup IS NULL AND world_size IS NULL FROM process WHERE pid = 100":                              "true",
-		"SELECT rank IS NULL AND container_id IS NULL FROM process WHERE pid = 101":                                                                 "true",
-		"SELECT stream = 0 AND device_id = 0 AND grid_x = 0 AND grid_z = 2 AND block_x IS NULL AND duration_ns IS NULL FROM span WHERE span_id = 3": "true",
-		"SELECT stream IS NULL AND grid_x IS NULL AND parent_id IS NULL AND sequence_number = 0 FROM span WHERE span_id = 1":                        "true",
-		"SELECT sequence_number IS NULL AND parent_id = 1 FROM span WHERE span_id = 2":                                                              "true",
-		"SELECT site_offset = 0 AND attached AND reason IS NULL FROM probe":                                                                         "true",
-		"SELECT deleted AND build_id IS NULL FROM library":                                                                                          "true",
-		"SELECT count(*) FROM memory WHERE span_id IS NULL":                                                                                         "2",
-		"SELECT ended_ns IS NULL AND schema_version = '" + output.SchemaVersion + "' FROM session":                                                  "true",
-		"SELECT ts::VARCHAR FROM span WHERE span_id = 1":                                                                                            "2026-09-21 14:13:20.123456789",
-		"SELECT count(*) FROM span WHERE ts >= '2026-09-21' AND ts < '2026-09-22' AND ts_ns > " + fmt.Sprint(start):                                 "3",
-		"SELECT string_agg(name, ' ' ORDER BY ts_ns) FROM span WHERE layer = 'op'":                                                                  "aten::addmm aten::mm",
+		"SELECT rank = 0 AND container_id = '' AND cgroup IS NULL AND world_size IS NULL FROM process " +
+			"WHERE pid = 100": "true",
+		"SELECT rank IS NULL AND container_id IS NULL FROM process " +
+			"WHERE pid = 101": "true",
+		"SELECT stream = 0 AND device_id = 0 AND grid_x = 0 AND grid_z = 2 AND block_x IS NULL AND duration_ns IS NULL FROM span WHERE " +
+			"span_id = 3": "true",
+		"SELECT stream IS NULL AND grid_x IS NULL AND parent_id IS NULL AND sequence_number = 0 FROM span WHERE span_id = 1": "true",
+		"SELECT sequence_number IS NULL AND parent_id = 1 FROM span WHERE span_id = 2":                                       "true",
+		"SELECT site_offset = 0 AND attached AND reason IS NULL FROM probe":                                                  "true",
+		"SELECT deleted AND build_id IS NULL FROM library":                                                                   "true",
+		"SELECT count(*) FROM memory WHERE span_id IS NULL":                                                                  "2",
+		"SELECT ended_ns IS NULL AND schema_version = '" + output.SchemaVersion + "' FROM session":                           "true",
+		"SELECT ts::VARCHAR FROM span WHERE span_id = 1":                                                                     "2026-09-21 14:13:20.123456789",
+		"SELECT count(*) FROM span WHERE ts >= '2026-09-21' AND ts < '2026-09-22' AND ts_ns > " + fmt.Sprint(start):          "3",
+		"SELECT string_agg(name, ' ' ORDER BY ts_ns) FROM span WHERE " +
+			"layer = 'op'": "aten::addmm aten::mm",
 	} {
 		if got := one(t, db, query); got != want {
 			t.Errorf("%s = %s, want %s", query, got, want)
@@ -192,13 +208,15 @@ func TestMoreThanOneRowGroupComesBackWhole(t *testing.T) {
 	call := &event.Call{Layer: "op", Name: "x"}
 	spans := make([]event.Span, n)
 	for i := range spans {
-		spans[i] = event.Span{ID: int64(i + 1), ParentID: int64(i % 3), StartNS: start + int64((i*7919)%n), DurationNS: int64(i % 977), PID: 1, TID: int32(i % 5), Call: call, Weight: 1 + float64(i%2)/2, SequenceNumber: int64(i%4) - 1}
+		spans[i] = event.Span{ID: int64(i + 1), ParentID: int64(i % 3), StartNS: start + int64((i*7919)%n), DurationNS: int64(i % 977), PID: 1,
+			TID: int32(i % 5), Call: call, Weight: 1 + float64(i%2)/2, SequenceNumber: int64(i%4) - 1}
 	}
 	if err := errors.Join(d.Write(&event.Batch{Spans: spans}), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	db := open(t, d.Dir())
-	query := `SELECT count(*), count(DISTINCT span_id), sum(span_id), count(parent_id), sum(duration_ns), sum(tid), sum(weight), sum(sequence_number), max(ts_ns) FROM span`
+	query := `SELECT count(*), count(DISTINCT span_id), sum(span_id), count(parent_id), sum(duration_ns), sum(tid), sum(weight),
+		sum(sequence_number), max(ts_ns) FROM span`
 	var parents, durations, tids, weights, sequences int64
 	for i, s := range spans {
 		if s.ParentID != 0 {
@@ -295,7 +313,8 @@ func TestSelectsOfAllSortsRun(t *testing.T) {
 		"SELECT 1;", "-- c\nSELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a", "FROM span", "TABLE span", "VALUES (1)",
 		"DESCRIBE span", "SHOW TABLES", "SUMMARIZE span", "EXPLAIN SELECT * FROM span", "explain analyze SELECT 1",
 		"EXPLAIN (FORMAT JSON) SELECT 1", "EXPLAIN (SELECT 1)", "PIVOT span ON layer IN ('op') USING count(*)",
-		"SELECT {'a': 1, 'b': [1, 2]}, MAP {'k': 1}, INTERVAL 1 DAY, 1.5::DECIMAL(4, 2), 'x'::BLOB, uuid(), DATE '2026-01-01', TIME '01:02:03', NULL, 'nan'::DOUBLE",
+		"SELECT {'a': 1, 'b': [1, 2]}, MAP {'k': 1}, INTERVAL 1 DAY, 1.5::DECIMAL(4, 2), 'x'::BLOB, uuid(), DATE '2026-01-01', TIME " +
+			"'01:02:03', NULL, 'nan'::DOUBLE",
 	} {
 		if len(run(t, db, query)) == 0 {
 			t.Errorf("%s: no rows", query)
@@ -319,7 +338,8 @@ func TestExamplesCountWithWeights(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	if got := one(t, db, "SELECT peak_bytes, bytes_at_the_end FROM ("+strings.TrimSuffix(strings.TrimSpace(mustExample(t, "memory-peak")), ";")+")"); got != "8192 4096" {
+	if got := one(t, db, "SELECT peak_bytes, bytes_at_the_end FROM ("+strings.TrimSuffix(strings.TrimSpace(mustExample(t, "memory-peak")),
+		";")+")"); got != "8192 4096" {
 		t.Errorf("memory-peak: %s", got)
 	}
 }
@@ -336,7 +356,8 @@ func TestTheExampleOfLossesIsOneScreenWideAndListsLossesAlone(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if rows := run(t, db, mustExample(t, "losses")); len(rows) != 2 || !strings.HasPrefix(fmt.Sprint(rows[1]), "[2 aten::_scaled_dot_product_f…") {
+	if rows := run(t, db, mustExample(t, "losses")); len(rows) != 2 || !strings.HasPrefix(fmt.Sprint(rows[1]),
+		"[2 aten::_scaled_dot_product_f…") {
 		t.Errorf("losses are %v", rows)
 	}
 }
@@ -352,7 +373,8 @@ func mustExample(t *testing.T, name string) string {
 func TestWriteCSVIsReadBackByAnyReader(t *testing.T) {
 	db := open(t, record(t, filepath.Join(t.TempDir(), "d")))
 	var out strings.Builder
-	err := db.Write(context.Background(), &out, `SELECT NULL AS "n", '' AS "e", 'a,"b"' || chr(10) AS "q,x", 9007199254740993 AS i, [1, NULL] AS l`, "csv")
+	err := db.Write(context.Background(), &out, `SELECT NULL AS "n", '' AS "e", 'a,"b"' || chr(10) AS "q,x", 9007199254740993 AS i, [1,
+		NULL] AS l`, "csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,14 +389,17 @@ func TestWriteCSVIsReadBackByAnyReader(t *testing.T) {
 func TestWriteJSONKeepsEveryDigitAndIsJSON(t *testing.T) {
 	db := open(t, record(t, filepath.Join(t.TempDir(), "d")))
 	var out strings.Builder
-	err := db.Write(context.Background(), &out, `SELECT 9007199254740993 AS i, sum(9223372036854775807) AS h, 'nan'::DOUBLE AS f, '-inf'::FLOAT AS g, 0.1::DOUBLE AS d,
+	err := db.Write(context.Background(), &out, `SELECT 9007199254740993 AS i, sum(9223372036854775807) AS h, 'nan'::DOUBLE AS f,
+		'-inf'::FLOAT AS g, 0.1::DOUBLE AS d,
 		1e300 AS big, 'a<b>' AS s, {'x': 1, 'y': [NULL, 'z']} AS st, MAP {'k': 2} AS m, 1 AS i, true AS b, NULL AS n, make_timestamp_ns(1) AS t
 		FROM range(2)`, "json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"i": 9007199254740993`, `"h": 18446744073709551614`, `"f": "NaN"`, `"g": "-Inf"`, `"d": 0.1`, `"big": 1e+300`,
-		`"s": "a<b>"`, `"st": {"x": 1, "y": [null, "z"]}`, `"m": {"k": 2}`, `"i_1": 1`, `"b": true`, `"n": null`, `"t": "1970-01-01 00:00:00.000000001"`} {
+	for _, want := range []string{`"i": 9007199254740993`, `"h": 18446744073709551614`, `"f": "NaN"`, `"g": "-Inf"`, `"d": 0.1`,
+		`"big": 1e+300`,
+		`"s": "a<b>"`, `"st": {"x": 1, "y": [null, "z"]}`, `"m": {"k": 2}`, `"i_1": 1`, `"b": true`, `"n": null`,
+		`"t": "1970-01-01 00:00:00.000000001"`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in %s", want, out.String())
 		}

@@ -32,23 +32,30 @@ type Hit struct {
 const query = `
 WITH first AS (SELECT min(t) AS t FROM (SELECT min(ts_ns) AS t FROM memory.main.span UNION ALL SELECT min(ts_ns) FROM memory.main.sample)),
 hits AS (
-	SELECT CASE WHEN layer = 'device' THEN coalesce(category, 'device') ELSE layer END AS kind, name, count(*) AS n, sum(duration_ns * weight)::DOUBLE AS ns, min(ts_ns) AS ts, 'SELECT * FROM span WHERE name = ' AS sql
+	SELECT CASE WHEN layer = 'device' THEN coalesce(category, 'device') ELSE layer END AS kind, name, count(*) AS n,
+	sum(duration_ns * weight)::DOUBLE AS ns, min(ts_ns) AS ts, 'SELECT * FROM span WHERE name = ' AS sql
 	FROM span WHERE contains(lower(name), lower($1)) GROUP BY ALL
 	UNION ALL
 	SELECT 'line', f.file || ':' || coalesce(f.line, 0) || ' ' || coalesce(f."function", ''), count(DISTINCT s.stack_id), NULL, NULL,
 		'SELECT * FROM stack WHERE contains(folded, ' || '''' || replace(coalesce(f."function", ''), '''', '''''') || ''') -- '
-	FROM stack s, unnest(frames) AS u(f) WHERE f.kind = 'python' AND (contains(lower(f."function"), lower($1)) OR contains(lower(f.file), lower($1))) GROUP BY f.file, f.line, f."function"
+	FROM stack s, unnest(frames) AS u(f) WHERE f.kind = 'python'
+	AND (contains(lower(f."function"), lower($1)) OR contains(lower(f.file), lower($1))) GROUP BY f.file, f.line, f."function"
 	UNION ALL
-	SELECT 'native function', f."function", count(DISTINCT s.stack_id), NULL, NULL, 'SELECT * FROM stack WHERE contains(folded, ' || '''' || replace(f."function", '''', '''''') || ''') -- '
+	SELECT 'native function', f."function", count(DISTINCT s.stack_id), NULL, NULL,
+	'SELECT * FROM stack WHERE contains(folded, ' || '''' || replace(f."function", '''', '''''') || ''') -- '
 	FROM stack s, unnest(frames) AS u(f) WHERE f.kind <> 'python' AND contains(lower(f."function"), lower($1)) GROUP BY f."function"
 	UNION ALL
-	SELECT 'process', command, count(*), NULL, min(started_ns), 'SELECT * FROM process WHERE command = ' FROM process WHERE contains(lower(command), lower($1)) GROUP BY ALL
+	SELECT 'process', command, count(*), NULL, min(started_ns), 'SELECT * FROM process WHERE command = ' FROM process
+	WHERE contains(lower(command), lower($1)) GROUP BY ALL
 	UNION ALL
-	SELECT 'thread', name, count(*), NULL, NULL, 'SELECT * FROM thread WHERE name = ' FROM thread WHERE contains(lower(name), lower($1)) GROUP BY ALL
+	SELECT 'thread', name, count(*), NULL, NULL, 'SELECT * FROM thread WHERE name = ' FROM thread WHERE contains(lower(name), lower($1))
+	GROUP BY ALL
 	UNION ALL
-	SELECT 'library', path, count(*), NULL, NULL, 'SELECT * FROM library WHERE path = ' FROM library WHERE contains(lower(path), lower($1)) GROUP BY ALL
+	SELECT 'library', path, count(*), NULL, NULL, 'SELECT * FROM library WHERE path = ' FROM library WHERE contains(lower(path), lower($1))
+	GROUP BY ALL
 	UNION ALL
-	SELECT 'counter', name, count(*), NULL, min(ts_ns), 'SELECT * FROM counter WHERE name = ' FROM counter WHERE contains(lower(name), lower($1)) GROUP BY ALL
+	SELECT 'counter', name, count(*), NULL, min(ts_ns), 'SELECT * FROM counter WHERE name = ' FROM counter
+	WHERE contains(lower(name), lower($1)) GROUP BY ALL
 	UNION ALL
 	SELECT 'warning', coalesce(detail, kind), sum(count)::BIGINT, NULL, min(ts_ns), 'SELECT * FROM warning WHERE coalesce(detail, kind) = '
 	FROM warning WHERE contains(lower(coalesce(detail, '') || ' ' || kind || ' ' || source), lower($1)) GROUP BY ALL)
@@ -81,7 +88,8 @@ func WriteText(w io.Writer, hits []Hit, top int) error {
 	t.Style().Format.Header = text.FormatDefault
 	t.SuppressTrailingSpaces()
 	t.AppendHeader(table.Row{"kind", "rows", "total ms", "first at ms", "name"})
-	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}, {Number: 3, Align: text.AlignRight}, {Number: 4, Align: text.AlignRight}})
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: 2, Align: text.AlignRight}, {Number: 3, Align: text.AlignRight},
+		{Number: 4, Align: text.AlignRight}})
 	shown := len(hits)
 	if top > 0 {
 		shown = min(shown, top)

@@ -21,8 +21,11 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
 	quick := flag.Bool("quick", false, "fewer rounds, shorter windows")
-	write := flag.Bool("write", false, "put the figures into docs/overhead.md and its appendix, each section with the date; what this run did not measure stays")
-	only := flag.String("only", "", "parts to run, of start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,watched,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
+	write := flag.Bool("write", false, "put the figures into docs/overhead.md and its appendix, each section with the date; what this run "+
+		"did not measure stays")
+	only := flag.String("only", "",
+		"parts to run, of "+
+			"start,hit,python,launch,native,mixed,programs,plan,decode,attach,paired,watched,budget,allocator,allocations,prices,reads,memory,models,samples (all if empty), or always-on")
 	torch := flag.String("torch", "", "only the interpreter whose name begins so: 1.13 or 2")
 	spans := flag.Int("decode", 0, "decode so many synthetic records and print the figures as JSON (used by bench itself)")
 	length := flag.Duration("for", 30*time.Minute, "how long the agent watches each job of always-on")

@@ -292,7 +292,8 @@ func (r *results) memoryTargets(p *figure.Page) {
 			figure.Verdict(s.gap <= 0.01 && s.took.wall <= s.limit))
 	}
 	if m.replay != "" {
-		p.Row("an allocation from a plan: ≤ 30 ns", "–", fmt.Sprintf("%.1f ns; glibc %.1f ns, the pool's model %.1f ns", m.ns[0], m.ns[1], m.pool), figure.Verdict(m.ns[0] <= 30))
+		p.Row("an allocation from a plan: ≤ 30 ns", "–", fmt.Sprintf("%.1f ns; glibc %.1f ns, the pool's model %.1f ns", m.ns[0], m.ns[1],
+			m.pool), figure.Verdict(m.ns[0] <= 30))
 	}
 }
 

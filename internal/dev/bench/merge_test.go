@@ -10,12 +10,15 @@ import (
 // A run of some parts leaves on the page what it did not measure: other rows of a
 // table, other sections, and those that other programs wrote.
 func TestAPartialRunLeavesTheRestOfThePage(t *testing.T) {
-	const old = "# Cost\n\nold words\n\n## What you pay\n\nold words\n\n| job | with | step |\n| --- | --- | --- |\n| a | x | 1 |\n| a | y | 2 |\n\n" +
+	const old = "# Cost\n\nold words\n\n## What you pay\n\nold words\n\n| job | with | step |\n| --- | --- | --- |\n| a | x | 1 |\n| a | " +
+		"y | 2 |\n\n" +
 		"## One hit\n\nold\n\n## Soak\n\nflat\n\n## How this is measured\n\nold way\n"
-	const written = "# Cost\n\nnew words\n\n## What you pay\n\nnew words\n\n| job | with | step |\n| --- | --- | --- |\n| a | y | 3 |\n| b | x | 4 |\n\n" +
+	const written = "# Cost\n\nnew words\n\n## What you pay\n\nnew words\n\n| job | with | step |\n| --- | --- | --- |\n| a | y | 3 |\n| b " +
+		"| x | 4 |\n\n" +
 		"## A launch\n\nnew\n\n## How this is measured\n\nnew way\n"
 	got := (&results{}).merge(old, written)
-	const want = "# Cost\n\nnew words\n\n## What you pay\n\nnew words\n\n| job | with | step |\n| --- | --- | --- |\n| a | x | 1 |\n| a | y | 3 |\n| b | x | 4 |\n\n" +
+	const want = "# Cost\n\nnew words\n\n## What you pay\n\nnew words\n\n| job | with | step |\n| --- | --- | --- |\n| a | x | 1 |\n| a | y " +
+		"| 3 |\n| b | x | 4 |\n\n" +
 		"## One hit\n\nold\n\n## Soak\n\nflat\n\n## A launch\n\nnew\n\n## How this is measured\n\nnew way\n"
 	if got != want {
 		t.Errorf("merged:\n%s\nwant:\n%s", got, want)

@@ -23,7 +23,8 @@ type document struct{ name, text string }
 func (r *results) summary() string {
 	p := &figure.Page{}
 	p.Line("# Overhead\n")
-	p.Line("Measured by `make bench` on %s. Absolute figures belong to that machine; ratios travel better. [overhead-appendix.md](overhead-appendix.md) has every measurement, its date and the method.\n", setup.Machine())
+	p.Line("Measured by `make bench` on %s. Absolute figures belong to that machine; ratios travel better. "+
+		"[overhead-appendix.md](overhead-appendix.md) has every measurement, its date and the method.\n", setup.Machine())
 	r.paid(p)
 	return wrap(p.String())
 }
@@ -54,9 +55,9 @@ func (r *results) appendix() string {
 	return wrap(r.dated(p.String()))
 }
 
-const introduction = "Written by `make bench ARGS=-write`, on %s. [overhead.md](overhead.md) is the summary. Each section has the date of its measurement. " +
-	"Absolute figures belong to that machine; ratios travel better. A virtual machine pays far more for a single-stepped site, and more for every trap, than bare metal does. " +
-	"A load average above 1.5, which the bench and its job cause, is other work on the same cores and is part of the noise floors.\n"
+const introduction = "Written by `make bench ARGS=-write`, on %s. [overhead.md](overhead.md) is the summary. Each section has the date " +
+	"of its measurement. Absolute figures belong to that machine; ratios travel better. A virtual machine pays far more for a " +
+	"single-stepped site, and more for every trap, than bare metal does. A load average above 1.5, which the bench and its job cause, is other work on the same cores and is part of the noise floors.\n"
 
 func (r *results) introduction(p *figure.Page) {
 	p.Line("# Overhead: all measurements\n")
@@ -99,7 +100,8 @@ func (r *results) targets(p *figure.Page) {
 		p.Row("decode and write on one core: ≥ 1 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", rate), figure.Verdict(rate >= 1))
 		alone := 1e3 / d.AloneNS
 		p.Row("decode alone on one core: ≥ 3.5 M spans/s (synthetic records)", "", fmt.Sprintf("%.2f M/s", alone), figure.Verdict(alone >= 3.5))
-		p.Row("on disk: ≤ 20 bytes a span", "", fmt.Sprintf("%.1f B synthetic%s", d.Bytes, r.realBytes()), figure.Verdict(max(d.Bytes, largest(r.training.Bytes)) <= 20))
+		p.Row("on disk: ≤ 20 bytes a span", "", fmt.Sprintf("%.1f B synthetic%s", d.Bytes, r.realBytes()),
+			figure.Verdict(max(d.Bytes, largest(r.training.Bytes)) <= 20))
 		p.Row("peak RSS meanwhile: < 200 MB", "", fmt.Sprintf("%.0f MB", d.PeakRSSMB), figure.Verdict(d.PeakRSSMB < 200))
 	}
 	p.Line("")
@@ -125,14 +127,16 @@ func (r *results) writing(p *figure.Page) {
 		return
 	}
 	p.Line("## Decoding and writing\n")
-	p.Line("Synthetic records (two threads, 60 operators nested up to three deep, a sequence number on every sixth) through the tracer's decoder into a dataset, in a process of its own with one core and GOMAXPROCS=1: %d spans, three times.\n", d.Spans)
+	p.Line("Synthetic records (two threads, 60 operators nested up to three deep, a sequence number on every sixth) through the tracer's "+
+		"decoder into a dataset, in a process of its own with one core and GOMAXPROCS=1: %d spans, three times.\n", d.Spans)
 	p.Table("what", "measured")
 	p.Row("spans a second, M (wall)", d.perSecond.String())
 	p.Row("CPU time a span, the quietest run", fmt.Sprintf("%.0f ns", d.CPUNS))
 	p.Row("of it decoding, without a dataset", fmt.Sprintf("%.0f ns", d.AloneNS))
 	p.Row("bytes a span on disk", fmt.Sprintf("%.1f%s", d.Bytes, r.realBytes()))
 	p.Row("peak RSS", fmt.Sprintf("%.0f MB", d.PeakRSSMB))
-	p.Line("\nReading the kernel's ring is not in that figure; it is in the nanoseconds a record of the lists above, which are the tracer's whole CPU time on the live job.\n")
+	p.Line("\nReading the kernel's ring is not in that figure; it is in the nanoseconds a record of the lists above, which are the tracer's " +
+		"whole CPU time on the live job.\n")
 }
 
 const method = `## How this is measured
@@ -143,5 +147,7 @@ const method = `## How this is measured
 - An empty uprobe (an entry probe whose program does nothing) took 0.53 µs on the machine that the targets are from. Machines here are shared and have taken 0.46 to 0.75 µs, and what a probe or a sample costs goes up and down with that: some times are therefore also given in traps, measured beside them. What counts as held is the time as it was measured; a trap is no perfect measure either: guards against speculation make our programs more expensive on one processor than on another.
 - ` + "`of CPU time`" + ` is the same difference in the process's CPU time a step, which other processes on the core do not lengthen.
 - torch.profiler runs inside the same process, in windows of half the length (it takes long to stop), between the same neighbours; its start and stop lie outside of them.
-- Probes stay loaded and planned between windows, and are attached and detached in each; ` + "`anchor`" + ` and the budget are whole recordings, as ` + "`ebpfprof attach`" + ` makes them, a new one for each window.
-- ` + "`make bench`" + ` runs everything in some forty minutes; ` + "`go run ./internal/dev/bench -quick`" + ` in three to eight; ` + "`-write`" + ` updates this page and the summary.`
+- Probes stay loaded and planned between windows, and are attached and detached in each; ` + "`anchor`" +
+	` and the budget are whole recordings, as ` + "`ebpfprof attach`" + ` makes them, a new one for each window.
+- ` + "`make bench`" + ` runs everything in some forty minutes; ` + "`go run ./internal/dev/bench -quick`" + ` in three to eight; ` +
+	"`-write`" + ` updates this page and the summary.`

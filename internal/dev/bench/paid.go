@@ -44,17 +44,20 @@ func (r *results) paid(p *figure.Page) {
 		r.paidRows(rows, m, "GPT", func(c *paired.Comparison) figure.Estimate { return c.MeanShare }, paired.AtAnchor, paired.AtWindow)
 	}
 	for _, m := range r.training.Paired {
-		r.paidRows(rows, m, "worst case", func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain, paired.ProfilerShapes, paired.ProfilerStacks)
+		r.paidRows(rows, m, "worst case", func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain,
+			paired.ProfilerShapes, paired.ProfilerStacks)
 	}
 	for _, m := range r.training.Models {
 		name := "GPT"
 		if m.Job == "resnet.py" {
 			name = "ResNet-50"
 		}
-		r.paidRows(rows, m, name, func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain, paired.ProfilerStacks)
+		r.paidRows(rows, m, name, func(c *paired.Comparison) figure.Estimate { return c.Share }, paired.AllGroups, paired.ProfilerPlain,
+			paired.ProfilerStacks)
 	}
 	for _, m := range r.samples.Samples {
-		r.paidRows(rows, m, "GPT, two threads", func(c *paired.Comparison) figure.Estimate { return c.Share }, samples.At99Hertz, samples.PySpyPlain, samples.PySpyDeep, samples.PerfRecord)
+		r.paidRows(rows, m, "GPT, two threads", func(c *paired.Comparison) figure.Estimate { return c.Share }, samples.At99Hertz,
+			samples.PySpyPlain, samples.PySpyDeep, samples.PerfRecord)
 	}
 	if rows.Len() == 0 {
 		return

@@ -126,7 +126,9 @@ func (r *results) starting(p *figure.Page) {
 		return
 	}
 	p.Line("## Starting a recording\n")
-	p.Line("From the command's exec until all probes are in and the clock of `--duration` begins: programs loaded and verified, libraries planned, unwind tables made (median and range). The tracer has both cores, of which the training loop keeps one busy. The cache (`~/.cache/ebpfprof`) has the plans and tables of earlier recordings, or nothing.\n")
+	p.Line("From the command's exec until all probes are in and the clock of `--duration` begins: programs loaded and verified, libraries " +
+		"planned, unwind tables made (median and range). The tracer has both cores, of which the training loop keeps one busy. The cache " +
+		"(`~/.cache/ebpfprof`) has the plans and tables of earlier recordings, or nothing.\n")
 	p.Table("what is recorded", "PyTorch", "ms")
 	for _, s := range r.starts {
 		p.Row(s.what, s.python, s.ms.String())
@@ -137,7 +139,8 @@ func (r *results) starting(p *figure.Page) {
 func (r *results) startTargets(p *figure.Page) {
 	for _, s := range r.starts {
 		if s.python == "" {
-			p.Row(fmt.Sprintf("%s is recorded ≤ %d ms after the command", s.what, startTarget), "", fmt.Sprintf("%.0f ms", figure.Median(s.ms.Values)), figure.Verdict(figure.Median(s.ms.Values) <= startTarget))
+			p.Row(fmt.Sprintf("%s is recorded ≤ %d ms after the command", s.what, startTarget), "", fmt.Sprintf("%.0f ms",
+				figure.Median(s.ms.Values)), figure.Verdict(figure.Median(s.ms.Values) <= startTarget))
 		}
 	}
 }

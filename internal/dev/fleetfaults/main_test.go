@@ -95,7 +95,8 @@ func TestAHangIsNamedWithEverybodysStacks(t *testing.T) {
 	}
 	for rank := range 3 { // by their stacks alone
 		var h hung
-		text := fmt.Sprintf(`{"groups": [], "unseen": {"waiting": [{"rank": 0, "threads": [{}]}], "others": [{"rank": %d, "threads": [{}]}]}}`, rank)
+		text := fmt.Sprintf(`{"groups": [], "unseen": {"waiting": [{"rank": 0, "threads": [{}]}], "others": [{"rank": %d, "threads": [{}]}]}}`,
+			rank)
 		if err := json.Unmarshal([]byte(text), &h); err != nil {
 			t.Fatal(err)
 		}

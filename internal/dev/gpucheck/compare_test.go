@@ -12,8 +12,9 @@ import (
 func TestEveryDifferenceIsSaid(t *testing.T) {
 	same := func() *result {
 		return &result{
-			Told:     &told{Launches: map[string]int64{"gemm": 3, "add": 2}, GraphLaunches: 4, Collectives: map[string]int64{"ncclAllReduce": 5}},
-			Recorded: &seen{Launches: map[string]int64{"gemm": 3, "add": 2}, GraphLaunches: 4, Collectives: map[string]int64{"ncclAllReduce": 5}, Lost: map[string]int64{}},
+			Told: &told{Launches: map[string]int64{"gemm": 3, "add": 2}, GraphLaunches: 4, Collectives: map[string]int64{"ncclAllReduce": 5}},
+			Recorded: &seen{Launches: map[string]int64{"gemm": 3, "add": 2}, GraphLaunches: 4, Collectives: map[string]int64{"ncclAllReduce": 5},
+				Lost: map[string]int64{}},
 		}
 	}
 	for _, c := range []struct {

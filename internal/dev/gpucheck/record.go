@@ -74,7 +74,8 @@ var groups = []string{"cuda", "cuda-code", "cuda-memory", "cuda-sync", "cuda-stu
 // recorded runs a job under the tracer, from ready to told.
 func recorded(j *job) (*told, *seen, error) {
 	to := &collector{lost: map[string]int64{}}
-	session, err := tracer.Open(context.Background(), tracer.Options{PIDs: []int{j.Process.Pid}, Filter: filter.OfGroups(groups...), Follow: true, Budget: tracer.Unlimited}, to)
+	session, err := tracer.Open(context.Background(), tracer.Options{PIDs: []int{j.Process.Pid}, Filter: filter.OfGroups(groups...),
+		Follow: true, Budget: tracer.Unlimited}, to)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -157,7 +157,8 @@ func (a *archive) longForm(directory, arch string, p *packages) error {
 	a.entry("usr/bin/make", modeFile|0o755, []byte("#!/bin/sh\nexit 0\n"))
 	a.entry("usr/bin/go", modeFile|0o755,
 		[]byte("#!/bin/sh\nwhile [ $# -gt 0 ]; do [ \"$1\" != -o ] || cp /usr/bin/ebpfprof \"$2\"; shift; done\n"))
-	for _, d := range []string{"tracer/testdata", "tracer/unwinding/testdata", "tracer/catalog", "testdata/jobs", "testdata/symbols", "internal/testkit/e2e"} {
+	for _, d := range []string{"tracer/testdata", "tracer/unwinding/testdata", "tracer/catalog", "testdata/jobs", "testdata/symbols",
+		"internal/testkit/e2e"} {
 		if _, err := os.Stat(d); err == nil {
 			a.tree("w/"+d, d)
 		}

@@ -28,12 +28,17 @@ var shortChecks = []check{
 // under emulation takes seconds to load the programs.
 var longChecks = []check{
 	{"probes", "uprobe.test -test.v -test.run Test -test.bench BenchmarkSites -test.benchtime 1x", readProbes, false},
-	{"native jobs", "cd /w/tracer && tracer.test -test.v -test.run 'TestEveryCallOfEveryShape|TestExceptionsAreMarked|TestArgumentsComeFrom|TestPerfEventsAreNeverSliced|TestCallsGoOnWithoutTheirStacks'", readTests, false},
-	{"stub runtimes", "cd /w/internal/testkit/e2e && e2e.test -test.v -test.run 'TestEveryCallOf(CUDA|HIP|NCCL|Neuron|LevelZero)|TestABudgetHasAllLaunches'", readTests, false},
-	{"native stacks", "cd /w/tracer/unwinding && unwinding.test -test.v -test.run 'TestEveryShapeOfFrame|TestOutcomesCount|TestForkedChild'", readTests, false},
+	{"native jobs", "cd /w/tracer && tracer.test -test.v -test.run " +
+		"'TestEveryCallOfEveryShape|TestExceptionsAreMarked|TestArgumentsComeFrom|TestPerfEventsAreNeverSliced|TestCallsGoOnWithoutTheirStacks'",
+		readTests, false},
+	{"stub runtimes", "cd /w/internal/testkit/e2e && e2e.test -test.v -test.run " +
+		"'TestEveryCallOf(CUDA|HIP|NCCL|Neuron|LevelZero)|TestABudgetHasAllLaunches'", readTests, false},
+	{"native stacks", "cd /w/tracer/unwinding && unwinding.test -test.v -test.run 'TestEveryShapeOfFrame|TestOutcomesCount|TestForkedChild'",
+		readTests, false},
 	// Guests have control groups of version 2 alone, and their kernel says who was killed.
 	{"out of memory", "cd /w/internal/testkit/e2e && e2e.test -test.v -test.run TestAJobThatTheKernelKills", readTests, false},
-	{"OpenCL on PoCL", "cd /w/internal/testkit/e2e && e2e.test -test.v -test.run 'TestEveryOpenCLCall|TestOpenCLKernelsOfAProgram'", readTests, true},
+	{"OpenCL on PoCL", "cd /w/internal/testkit/e2e && e2e.test -test.v -test.run 'TestEveryOpenCLCall|TestOpenCLKernelsOfAProgram'",
+		readTests, true},
 	{"Python job", "python3 /jobs/spin.py 90 & sleep 5; agent attach --quiet --budget off --duration 5s --output /out/first --pid $!; " +
 		"agent attach --quiet --budget off --duration 15s --output /out/py --pid $! && kill $!; " +
 		"ebpfprof stacks /out/py | head -40; ebpfprof query --format csv /out/py \"" + stacksOf + "\"", readPython, false},

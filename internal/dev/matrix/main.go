@@ -30,7 +30,8 @@ func main() {
 	names := flag.String("kernels", "", "the kernels to boot, such as 6.1,7.3-arm64 (all of the form if empty)")
 	write := flag.Bool("write", false, "write docs/kernels.md of what the long form found, now and before")
 	page := flag.Bool("page", false, "boot nothing: write docs/kernels.md of what the long form found")
-	only := flag.String("only", "", "checks of the long form to do, by how their names begin, with commas between them; of the others, what was found before stays")
+	only := flag.String("only", "", "checks of the long form to do, by how their names begin, with commas between them; of the others, what "+
+		"was found before stays")
 	do := flag.String("do", "", "a shell command to run in the guests instead")
 	flag.Parse()
 	if err := run(*names, options{do: *do, only: *only, short: *short, write: *write, page: *page}); err != nil {
@@ -305,7 +306,8 @@ func read(f *findings, checks []check, died error) {
 	for _, p := range f.Programs {
 		most = max(most, p.Instructions)
 	}
-	fmt.Printf("%-11s %-28s %3.0f s  %d programs loaded, at most %d instructions\n", f.Kernel, f.Release, f.boot.took.Seconds(), len(f.Programs), most)
+	fmt.Printf("%-11s %-28s %3.0f s  %d programs loaded, at most %d instructions\n", f.Kernel, f.Release, f.boot.took.Seconds(),
+		len(f.Programs), most)
 	for _, failure := range f.Failures {
 		fmt.Printf("            FAILED %s\n", failure)
 	}

@@ -41,7 +41,8 @@ func TestAConsoleIsReadBetweenItsMarks(t *testing.T) {
 		t.Fatalf("%+v", b)
 	}
 	f := &findings{Features: map[string]bool{}, Tests: map[string]tally{}}
-	if err := readPrograms(f, b.results[0]); err != nil || !f.Features["bpf_loop"] || len(f.Programs) != 2 || f.Programs[1] != (loaded{"call_exit", "bpf_loop", 3885}) {
+	if err := readPrograms(f, b.results[0]); err != nil || !f.Features["bpf_loop"] || len(f.Programs) != 2 ||
+		f.Programs[1] != (loaded{"call_exit", "bpf_loop", 3885}) {
 		t.Errorf("%v, %+v", err, f)
 	}
 	if !readConsole(console+"\n@@ end 1 0\n@@ off\n", 2).complete {
@@ -52,7 +53,8 @@ func TestAConsoleIsReadBetweenItsMarks(t *testing.T) {
 func TestAChecksFailuresAreSeen(t *testing.T) {
 	f := &findings{Tests: map[string]tally{}}
 	for output, r := range map[string]result{
-		"--- FAIL: TestX (0.1s)\n": {code: 1, ended: true}, "--- PASS: TestX (0.1s)\n": {code: 2, ended: true}, "PASS\n": {ended: true}, "--- PASS: TestY (0.1s)\n": {},
+		"--- FAIL: TestX (0.1s)\n": {code: 1, ended: true}, "--- PASS: TestX (0.1s)\n": {code: 2, ended: true}, "PASS\n": {ended: true},
+		"--- PASS: TestY (0.1s)\n": {},
 	} {
 		r.output = output
 		if readTests(f, r) == nil {
@@ -180,7 +182,8 @@ func TestWhatWasFoundIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := kept(path)
-	if err != nil || len(all) != 2 || all[1].Kernel != kernels[1].name || all[0].Kernel != kernels[0].name || !slices.Equal(all[0].Counts, f.Counts) {
+	if err != nil || len(all) != 2 || all[1].Kernel != kernels[1].name || all[0].Kernel != kernels[0].name || !slices.Equal(all[0].Counts,
+		f.Counts) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -42,7 +42,8 @@ func (p *packages) file(name, arch, version string) (string, error) {
 	command := p.apt("download", what)
 	command.Dir = p.debs()
 	out, err := command.CombinedOutput()
-	if err != nil && (bytes.Contains(out, []byte("was not found")) || bytes.Contains(out, []byte("Unable to locate")) || bytes.Contains(out, []byte("404"))) {
+	if err != nil && (bytes.Contains(out, []byte("was not found")) || bytes.Contains(out, []byte("Unable to locate")) ||
+		bytes.Contains(out, []byte("404"))) {
 		return "", fmt.Errorf("%s %s: %w", name, version, errGone)
 	}
 	if err != nil {

@@ -38,7 +38,8 @@ cannot be had there is in [limitations.md](limitations.md).
 		b.WriteString("\n")
 	}
 	booted := slices.DeleteFunc(slices.Clone(all), func(f *findings) bool { return f.Skipped != "" })
-	b.WriteString("\nCounts are of tests that passed; the tests of stub runtimes compare every call. `run` records a job without a library to\nprobe.\n")
+	b.WriteString("\nCounts are of tests that passed; the tests of stub runtimes compare every call. `run` records a job without a library " +
+		"to\nprobe.\n")
 	writeCounts(&b, booted)
 	writeTimes(&b, booted)
 	writeFeatures(&b, booted)
@@ -86,7 +87,8 @@ func writeCounts(b *strings.Builder, all []*findings) {
 			}
 		}
 	}
-	b.WriteString("\n## Recorded of what there was\n\nCalls of stub runtimes and of PoCL, each compared with the job's own list of calls and answers; entries\n" +
+	b.WriteString("\n## Recorded of what there was\n\nCalls of stub runtimes and of PoCL, each compared with the job's own list of calls " +
+		"and answers; entries\n" +
 		"of functions that throw, and how many of them ended by an exit or an exception; samples, and how many of their\n" +
 		"stacks are known to the thread's start.\n\n| of |")
 	for _, f := range all {
@@ -110,7 +112,8 @@ func writeCounts(b *strings.Builder, all []*findings) {
 // writeTimes writes what probes take to put in and to take out: a reason to wait where
 // each is a perf event.
 func writeTimes(b *strings.Builder, all []*findings) {
-	b.WriteString("\n## What a probe takes\n\nMilliseconds to attach one and to detach it, of 200 in one process, on the emulated machine.\n\n" +
+	b.WriteString("\n## What a probe takes\n\nMilliseconds to attach one and to detach it, of 200 in one process, on the emulated " +
+		"machine.\n\n" +
 		"| kernel | way | attach | detach |\n| --- | --- | ---: | ---: |\n")
 	for _, f := range all {
 		for _, t := range f.Times {
@@ -145,7 +148,8 @@ func writeFeatures(b *strings.Builder, found []*findings) {
 // writeInstructions is the verifier's table: per program what this kernel loads, and
 // the most of all ways.
 func writeInstructions(b *strings.Builder, all []*findings) {
-	b.WriteString("\n## What the verifier looks at\n\nInstructions, as this kernel loads the program; behind the slash the most of all ways in which it was loaded, where that\nis more; not tried: refused, or newer than what was run there.\n" +
+	b.WriteString("\n## What the verifier looks at\n\nInstructions, as this kernel loads the program; behind the slash the most of all ways " +
+		"in which it was loaded, where that\nis more; not tried: refused, or newer than what was run there.\n" +
 		"A test holds them below 100,000 (`tracer/loads_test.go`); the kernel's limit is a million.\n\n| program |")
 	names := map[string]bool{}
 	for _, f := range all {

@@ -28,7 +28,8 @@ func withoutFeatures(keys string) check {
 	return check{
 		name: "without " + keys,
 		command: "export EBPFPROF_WITHOUT=" + keys + "; agent doctor; d=$?; agent run --json --output /out/without -- /usr/bin/busybox true; " +
-			"r=$?; rm -rf /out/without; cd /w/internal/testkit/e2e && e2e.test -test.v -test.run TestEveryCallOfCUDA; t=$?; echo \"without: $d $r $t\"",
+			"r=$?; rm -rf /out/without; cd /w/internal/testkit/e2e && e2e.test -test.v -test.run TestEveryCallOfCUDA; t=$?; echo " +
+			"\"without: $d $r $t\"",
 		read: func(f *findings, r result) error { return f.readWithout(keys, r) },
 	}
 }
@@ -73,19 +74,22 @@ func writeWithout(b *strings.Builder, all []*findings) {
 		b.WriteString("\n## With features switched off\n\nNot run yet.\n")
 		return
 	}
-	b.WriteString("\n## With features switched off\n\nWhat older kernels have not, taken from those that were run: doctor, run, and the calls of a stub runtime.\n\n" +
+	b.WriteString("\n## With features switched off\n\nWhat older kernels have not, taken from those that were run: doctor, run, and the " +
+		"calls of a stub runtime.\n\n" +
 		"| kernel | without | date | programs load, doctor and run agree | recorded of calls made |\n| --- | --- | --- | --- | ---: |\n")
 	for _, f := range all {
 		for _, w := range f.Without {
 			loads := "no"
 			switch {
 			case w.Refused:
-				fmt.Fprintf(b, "| %s | `%s` | %s | refused by both: its programs run on private stacks | |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), w.Date)
+				fmt.Fprintf(b, "| %s | `%s` | %s | refused by both: its programs run on private stacks | |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",",
+					"`, `"), w.Date)
 				continue
 			case w.Loads:
 				loads = "yes"
 			}
-			fmt.Fprintf(b, "| %s | `%s` | %s | %s | %d / %d |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), w.Date, loads, w.Recorded, w.Made)
+			fmt.Fprintf(b, "| %s | `%s` | %s | %s | %d / %d |\n", f.Kernel, strings.ReplaceAll(w.Keys, ",", "`, `"), w.Date, loads, w.Recorded,
+				w.Made)
 		}
 	}
 }

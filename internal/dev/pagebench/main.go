@@ -47,7 +47,8 @@ func run(sizes, dir string) error {
 		defer os.RemoveAll(made)
 		dir = made
 	}
-	fmt.Println("| calls | build | calls/s | B/call | finest level kept | whole, warm | windows from files, median and longest | first paint | timeline drawn |")
+	fmt.Println("| calls | build | calls/s | B/call | finest level kept | whole, warm | windows from files, median and longest | first " +
+		"paint | timeline drawn |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(text)
@@ -169,7 +170,8 @@ func measure(path string, n int) error {
 		return err
 	}
 	level := p.Progress().Lowest
-	fmt.Printf("| %d | %.1f s | %.2f M | %.1f | %d (%v) | %.1f ms | %.0f and %.0f ms | %s | %s |\n", n, took.Seconds(), float64(total)/took.Seconds()/1e6, bytes,
+	fmt.Printf("| %d | %.1f s | %.2f M | %.1f | %d (%v) | %.1f ms | %.0f and %.0f ms | %s | %s |\n", n, took.Seconds(),
+		float64(total)/took.Seconds()/1e6, bytes,
 		level, time.Duration(pyramid.Width(level)), ms(whole), ms(fine[len(fine)/2]), ms(fine[len(fine)-1]), painted, drawn)
 	return nil
 }

@@ -29,7 +29,8 @@ func main() {
 	before := flag.String("before", "", "dataset to compare with")
 	dark := flag.Bool("dark", false, "for a browser that prefers dark pages")
 	flag.Parse()
-	if err := run(flag.Arg(0), *dir, *prefix, page.Options{Source: *source, Before: *before}, strings.Split(*links, ";"), *width, *height, *dark); err != nil {
+	if err := run(flag.Arg(0), *dir, *prefix, page.Options{Source: *source, Before: *before}, strings.Split(*links, ";"), *width, *height,
+		*dark); err != nil {
 		fmt.Fprintln(os.Stderr, "pagepictures:", err)
 		os.Exit(1)
 	}

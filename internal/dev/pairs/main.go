@@ -194,7 +194,8 @@ func (s *recordings) showAlike(ctx context.Context, pairs [][2]string, counts ma
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nthe same job\tneutral\tinconclusive\timprovement\tregression\tfalse alarms")
-	fmt.Fprintf(w, "%d pairs\t%d\t%d\t%d\t%d\t%d\n", len(pairs), counts[verdict.Neutral], counts[verdict.Inconclusive], counts[verdict.Improvement],
+	fmt.Fprintf(w, "%d pairs\t%d\t%d\t%d\t%d\t%d\n", len(pairs), counts[verdict.Neutral], counts[verdict.Inconclusive],
+		counts[verdict.Improvement],
 		counts[verdict.Regression], falseAlarms(counts))
 	w.Flush()
 	before, after := sides(pairs)

@@ -26,7 +26,8 @@ func TestOnlyARegressionThatNamesTheOperatorPasses(t *testing.T) {
 		passes  bool
 	}{
 		{"named", verdict.Regression, []diff.Row{grew("operator", operator)}, true},
-		{"named behind a phase and a shorter one", verdict.Regression, []diff.Row{grew("phase", "forward"), shrank, grew("operator", operator)}, true},
+		{"named behind a phase and a shorter one", verdict.Regression, []diff.Row{grew("phase", "forward"), shrank,
+			grew("operator", operator)}, true},
 		{"inconclusive", verdict.Inconclusive, []diff.Row{grew("operator", operator)}, false},
 		{"another is named", verdict.Regression, []diff.Row{grew("operator", "aten::add"), grew("operator", operator)}, false},
 		{"none is named", verdict.Regression, []diff.Row{shrank}, false},

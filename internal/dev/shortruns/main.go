@@ -136,7 +136,8 @@ func (s *recordings) record(ctx context.Context, dir string, steps int, budget s
 	if err := os.RemoveAll(dataset); err != nil {
 		return nil, err
 	}
-	run := exec.CommandContext(ctx, s.tracer, "run", "--quiet", "--budget", budget, "--output", dataset, "--", s.python, s.job, "--steps", strconv.Itoa(steps))
+	run := exec.CommandContext(ctx, s.tracer, "run", "--quiet", "--budget", budget, "--output", dataset, "--", s.python, s.job, "--steps",
+		strconv.Itoa(steps))
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	if out, err := run.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("recording %d steps within %s: %w\n%s", steps, budget, err, out)
@@ -263,7 +264,8 @@ func halfWidth(w float64) string {
 
 func show(cells []cell, runs int) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "steps\tbudget\toperators\tright\tinterval holds\tleast often right\tmedian of the runs' worst\thalf interval, median\twidest")
+	fmt.Fprintln(w, "steps\tbudget\toperators\tright\tinterval holds\tleast often right\tmedian of the runs' worst\thalf interval, "+
+		"median\twidest")
 	for i := range cells {
 		c := &cells[i]
 		right, least := c.rights()
@@ -286,7 +288,8 @@ func judge(cells []cell, runs int) error {
 			short = append(short, fmt.Errorf("%d steps within %s: %s is right in %d of %d runs", c.steps, c.budget, least, c.right[least], runs))
 		}
 		if wide := slices.Max(c.width); wide > c.narrow() {
-			short = append(short, fmt.Errorf("%d steps within %s: an interval of ±%.0f %%, ±%.0f %% at the most", c.steps, c.budget, 100*wide, 100*c.narrow()))
+			short = append(short, fmt.Errorf("%d steps within %s: an interval of ±%.0f %%, ±%.0f %% at the most", c.steps, c.budget, 100*wide,
+				100*c.narrow()))
 		}
 	}
 	if percent(right, estimates) < 100*leastPooled {

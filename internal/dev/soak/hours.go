@@ -31,7 +31,8 @@ var hoursOptions = []string{"--layers", "24", "--pause", "0.03"}
 
 func hours(length time.Duration, program, only string) error {
 	if length < leastHours {
-		return fmt.Errorf("%s is too short: the agent tells the steps that it has seen once a minute; give -watched %s or more", length, leastHours)
+		return fmt.Errorf("%s is too short: the agent tells the steps that it has seen once a minute; give -watched %s or more", length,
+			leastHours)
 	}
 	pythons := setup.Interpreters(only)
 	if len(pythons) == 0 {
@@ -102,7 +103,8 @@ func (w underAgent) lookFor(length time.Duration) (looks looks, err error) {
 		l.spool = l.reading["spool_mb"]
 		delete(l.reading, "spool_mb")
 		if n := len(looks); n%90 == 89 {
-			fmt.Fprintf(os.Stderr, "%s: %s, %d steps, %d windows, worker %.0f MiB\n", l.at.Sub(looks[0].at).Round(time.Minute), l.state, l.steps, l.windows, l.reading["worker_rss_mib"])
+			fmt.Fprintf(os.Stderr, "%s: %s, %d steps, %d windows, worker %.0f MiB\n", l.at.Sub(looks[0].at).Round(time.Minute), l.state, l.steps,
+				l.windows, l.reading["worker_rss_mib"])
 		}
 		looks = append(looks, l)
 	}
@@ -127,8 +129,10 @@ func (l looks) judge() error {
 			spent, over = spent+now.cpu-l[i-1].cpu, over+now.at.Sub(l[i-1].at).Seconds()
 		}
 	}
-	fmt.Printf("%d steps seen, %d windows (%.0f MiB in them at the most), %.1f MB of raw data kept\n", last.steps-first.steps, last.windows-first.windows, inWindows, last.spool)
-	fmt.Printf("CPU of agent and worker: %.2f %% of a core while watching, %.2f %% with windows\n\n", 100*spent/max(over, 1), 100*(last.cpu-first.cpu)/last.at.Sub(first.at).Seconds())
+	fmt.Printf("%d steps seen, %d windows (%.0f MiB in them at the most), %.1f MB of raw data kept\n", last.steps-first.steps,
+		last.windows-first.windows, inWindows, last.spool)
+	fmt.Printf("CPU of agent and worker: %.2f %% of a core while watching, %.2f %% with windows\n\n", 100*spent/max(over, 1),
+		100*(last.cpu-first.cpu)/last.at.Sub(first.at).Seconds())
 	if last.steps <= first.steps {
 		return errors.New("no step was seen: this is of no job")
 	}

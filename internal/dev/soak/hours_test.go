@@ -10,7 +10,8 @@ import (
 func TestAWorkerThatGrowsOrHasMoreThanPromisedFails(t *testing.T) {
 	looks := func(rss func(i int) float64, step int64) (all looks) {
 		for i := range 100 {
-			l := look{reading: reading{"worker_rss_mib": rss(i)}, at: time.Unix(int64(10*i), 0), state: agentrun.Watching, steps: int64(i) * step, cpu: 0.05 * float64(i)}
+			l := look{reading: reading{"worker_rss_mib": rss(i)}, at: time.Unix(int64(10*i), 0), state: agentrun.Watching, steps: int64(i) * step,
+				cpu: 0.05 * float64(i)}
 			if i%20 == 19 { // windows take more, and are not judged
 				l.state, l.reading["worker_rss_mib"] = "window", 400
 			}

@@ -140,8 +140,10 @@ func soak(length time.Duration, rotations int, tracer, native string) error {
 	var jobs []*job
 	rotate := max(fastestRotation, length/time.Duration(max(1, rotations)))
 	dataset := filepath.Join(directory, "dataset")
-	line := []string{"attach", "--quiet", "--budget", "off", "--frequency", "9999", "--counters", "off", "--limit", "stacks=131072", "--rotate", rotate.String(), "--output", dataset}
-	for _, arguments := range [][]string{{"churn", forever}, {"load", forever, library, fresh}, {"scopes", forever, scopes}, {"shapes", forever}, {"shapes", forever}} {
+	line := []string{"attach", "--quiet", "--budget", "off", "--frequency", "9999", "--counters", "off", "--limit", "stacks=131072",
+		"--rotate", rotate.String(), "--output", dataset}
+	for _, arguments := range [][]string{{"churn", forever}, {"load", forever, library, fresh}, {"scopes", forever, scopes},
+		{"shapes", forever}, {"shapes", forever}} {
 		j, err := startJob(lives, arguments...)
 		if err != nil {
 			return err
@@ -178,7 +180,8 @@ func soak(length time.Duration, rotations int, tracer, native string) error {
 		return err
 	}
 	fmt.Printf("%s, a rotation each %s; ended within %.1f s\n\n", length, rotate, time.Since(begun).Seconds())
-	fmt.Printf("made: %d children, %d libraries loaded, %d scopes with names of their own\n", jobs[0].made.Load(), jobs[1].made.Load(), jobs[2].made.Load())
+	fmt.Printf("made: %d children, %d libraries loaded, %d scopes with names of their own\n", jobs[0].made.Load(), jobs[1].made.Load(),
+		jobs[2].made.Load())
 	fmt.Printf("written: %d rotations; %s\n\n", files.rotations, files.tables(length))
 	return judge(os.Stdout, readings)
 }

@@ -15,7 +15,8 @@ type reading map[string]float64
 
 // slack is how much each may grow from the second quarter of the time to the last
 // and still count as flat: what comes and goes at any moment.
-var slack = map[string]float64{"rss_mib": 32, "agent_rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8, "worker_rss_mib": 64, "workers": 2, "spool_mb": 2, "metrics": 200}
+var slack = map[string]float64{"rss_mib": 32, "agent_rss_mib": 32, "descriptors": 64, "rotation_ms": 500, "agent_descriptors": 8,
+	"worker_rss_mib": 64, "workers": 2, "spool_mb": 2, "metrics": 200}
 
 // filled is what each holds once the tracer's caches have filled, as an hour of the soak shows
 // (docs/overhead-appendix.md). They take more than a minute for it, and the longer the less time the
@@ -81,7 +82,8 @@ func judge(w io.Writer, readings []reading) error {
 		switch last, before := half(3, name), half(1, name); {
 		case last <= before*1.1+allowed:
 		case last <= filled[name]:
-			filling = append(filling, fmt.Sprintf("%s has grown from %.0f to %.0f, of the %.0f that full caches take: a longer soak tells more", name, before, last, filled[name]))
+			filling = append(filling, fmt.Sprintf("%s has grown from %.0f to %.0f, of the %.0f that full caches take: a longer soak tells more",
+				name, before, last, filled[name]))
 		default:
 			grown = append(grown, fmt.Sprintf("%s from %.0f to %.0f", name, before, last))
 		}

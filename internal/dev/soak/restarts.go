@@ -81,7 +81,8 @@ func comeAndGo(restarts int, program, native string) error {
 	if err != nil {
 		return err
 	}
-	settings := fmt.Sprintf("only: ['soak-*']\nevery: 200ms\nsettle: 200ms\nflush: 2s\nbudget: 5%%\nmax_jobs: %d\nspool_mb: 16\noutbox_mb: 4\n", 2*abreast)
+	settings := fmt.Sprintf("only: ['soak-*']\nevery: 200ms\nsettle: 200ms\nflush: 2s\nbudget: 5%%\nmax_jobs: %d\nspool_mb: "+
+		"16\noutbox_mb: 4\n", 2*abreast)
 	running, err := agentrun.Start(program, directory, settings)
 	if err != nil {
 		return err
@@ -106,7 +107,8 @@ func comeAndGo(restarts int, program, native string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d jobs came and went in %s; %d of them, by their names, have patterns in the store\n\n", restarts, time.Since(began).Round(time.Second), len(sent))
+	fmt.Printf("%d jobs came and went in %s; %d of them, by their names, have patterns in the store\n\n", restarts,
+		time.Since(began).Round(time.Second), len(sent))
 	return judge(os.Stdout, readings)
 }
 

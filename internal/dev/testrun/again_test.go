@@ -23,11 +23,14 @@ func TestFewTestsThatFailedAreRunAgain(t *testing.T) {
 		want   []string
 	}{
 		{"none failed", []string{"run A", "pass A", "pass "}, nil},
-		{"a test and a subtest", []string{"run A", "fail A", "run B", "run B/c", "fail B/c", "fail B", "output  FAIL", "fail "}, []string{"p A", "p B"}},
+		{"a test and a subtest", []string{"run A", "fail A", "run B", "run B/c", "fail B/c", "fail B", "output  FAIL", "fail "},
+			[]string{"p A", "p B"}},
 		{"too many", []string{"run A", "fail A", "run B", "fail B", "run C", "fail C", "output  FAIL", "fail "}, nil},
-		{"one that says that nobody is harmed", []string{"run A", "fail A", "run NobodyIsHarmed", "fail NobodyIsHarmed", "output  FAIL", "fail "}, []string{"p A"}},
+		{"one that says that nobody is harmed", []string{"run A", "fail A", "run NobodyIsHarmed", "fail NobodyIsHarmed", "output  FAIL", "fail "},
+			[]string{"p A"}},
 		{"a panic: the tests behind it did not run", []string{"run A", "fail A", "output  panic: nil map", "fail "}, nil},
-		{"a job that crashed", []string{"run A", "output A a_test.go:7: the job: signal: segmentation fault", "fail A", "output  FAIL", "fail "}, nil},
+		{"a job that crashed", []string{"run A", "output A a_test.go:7: the job: signal: segmentation fault", "fail A", "output  FAIL",
+			"fail "}, nil},
 		{"killed", []string{"run A", "fail A", "output  FAIL\tp\t0.1s", "fail "}, nil},
 		{"a package that did not build", []string{"fail "}, nil},
 	} {

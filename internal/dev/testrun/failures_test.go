@@ -27,7 +27,8 @@ func printedBy(t *testing.T, again int, first []string, second map[string][]stri
 	return out.String(), ok
 }
 
-var twoFail = []string{"run A", "output A a_test.go:7: odd", "fail A", "run B", "run B/c", "output B/c b_test.go:9: wrong", "fail B/c", "fail B", "run C", "pass C", "output  FAIL", "fail "}
+var twoFail = []string{"run A", "output A a_test.go:7: odd", "fail A", "run B", "run B/c", "output B/c b_test.go:9: wrong", "fail B/c",
+	"fail B", "run C", "pass C", "output  FAIL", "fail "}
 
 // Who looks for the first FAIL of a run finds what failed it, not what passed later.
 func TestTheFirstFAILIsOfATestThatFailedForGood(t *testing.T) {
@@ -74,10 +75,13 @@ func TestFailuresWithoutASecondTryArePrintedAtOnce(t *testing.T) {
 		want   string
 	}{
 		{"there are no second tries", 0, []string{"run A", "output A a_test.go:7: wrong", "fail A"}, "a_test.go:7: wrong"},
-		{"one that says that nobody is harmed", 2, []string{"run NobodyIsHarmed", "output NobodyIsHarmed a_test.go:7: wrong", "fail NobodyIsHarmed"}, "a_test.go:7: wrong"},
+		{"one that says that nobody is harmed", 2, []string{"run NobodyIsHarmed", "output NobodyIsHarmed a_test.go:7: wrong",
+			"fail NobodyIsHarmed"}, "a_test.go:7: wrong"},
 		{"a process died", 2, []string{"run A", "output A a_test.go:7: the job: signal: killed", "fail A"}, "the job: signal: killed"},
-		{"one too many", 1, []string{"run A", "output A a_test.go:7: wrong", "fail A", "run B", "fail B"}, "FAIL  p A (0.0 s)\n      a_test.go:7: wrong\nFAIL  p B "},
-		{"a package that did not build, later", 2, []string{"run A", "output A a_test.go:7: wrong", "fail A", "output  FAIL", "fail ", "other"}, "a_test.go:7: wrong"},
+		{"one too many", 1, []string{"run A", "output A a_test.go:7: wrong", "fail A", "run B", "fail B"},
+			"FAIL  p A (0.0 s)\n      a_test.go:7: wrong\nFAIL  p B "},
+		{"a package that did not build, later", 2, []string{"run A", "output A a_test.go:7: wrong", "fail A", "output  FAIL", "fail ", "other"},
+			"a_test.go:7: wrong"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var out strings.Builder
@@ -107,8 +111,10 @@ func TestTheFirstLineOfAFailureIsWhatItFailedWith(t *testing.T) {
 		output []string
 		want   string
 	}{
-		{here, []string{"=== RUN   A\n", "    main.go:1: a log\n", "    report_test.go:1: a log\n", "    failures_test.go:12: a call\n", "    failures_test.go:16: it fails\n", "--- FAIL: A (0.00s)\n"}, "failures_test.go:16: it fails"},
-		{here, []string{"    beside.go:1: waited 3.0 s for its turn\n", "    gone_test.go:7: wrong\n", "    gone_test.go:8: more\n"}, "gone_test.go:7: wrong"},
+		{here, []string{"=== RUN   A\n", "    main.go:1: a log\n", "    report_test.go:1: a log\n", "    failures_test.go:12: a call\n",
+			"    failures_test.go:16: it fails\n", "--- FAIL: A (0.00s)\n"}, "failures_test.go:16: it fails"},
+		{here, []string{"    beside.go:1: waited 3.0 s for its turn\n", "    gone_test.go:7: wrong\n", "    gone_test.go:8: more\n"},
+			"gone_test.go:7: wrong"},
 		{"elsewhere", []string{"=== RUN   A\n", "text\n", "    a_test.go:7: wrong\n"}, "a_test.go:7: wrong"},
 		{"elsewhere", []string{"    a_test.go:7: a log\n", "panic: nil map\n"}, "panic: nil map"},
 		{"elsewhere", []string{"text\n"}, "text"},

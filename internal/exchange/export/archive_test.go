@@ -30,7 +30,8 @@ func TestAnArchiveHasEachRankOnce(t *testing.T) {
 	}
 	zero, one := int32(0), int32(1)
 	err = errors.Join(d.Session(event.Recording{ID: "s", Host: "node"}),
-		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 10, Command: "train", Rank: &zero}}}), d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 11, Command: "train", Rank: &one}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 10, Command: "train", Rank: &zero}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 11, Command: "train", Rank: &one}}}),
 		d.Write(&event.Batch{Processes: []event.Process{{ID: 3, PID: 12, Command: "loader"}}}), d.Write(&event.Batch{Spans: spans}), d.Close())
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,8 @@ func madeUp(b *testing.B, megabytes int64) string {
 				`"stream": 7, "correlation": %d, "grid": [564, 1, 1], "block": [128, 1, 1]}},`+"\n", i, at+20, at, at)
 			at += 40
 		}
-		write(`{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 9, "tid": 9, "ts": %d, "dur": %d},`+"\n", step, begin, at-begin)
+		write(`{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 9, "tid": 9, "ts": %d, "dur": %d},`+"\n", step, begin,
+			at-begin)
 	}
 	write("{\"ph\": \"i\", \"name\": \"end\", \"ts\": 1}\n]}\n")
 	if err := out.Flush(); err != nil {

@@ -21,7 +21,8 @@ func comparable(t *testing.T, dir string) (facts []string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query(t.Context(), `SELECT concat_ws(' | ', framework, framework_version, python_version, rank, world_size, command, (SELECT any_value(cpu_model) FROM session),
+	rows, err := db.Query(t.Context(), `SELECT concat_ws(' | ', framework, framework_version, python_version, rank, world_size, command,
+		(SELECT any_value(cpu_model) FROM session),
 		(SELECT any_value(level) FROM session), (SELECT count(*) FROM span), (SELECT sum(weight) FROM span)) FROM process ORDER BY pid`)
 	if err != nil {
 		t.Fatal(err)
@@ -53,11 +54,14 @@ func TestAnExportThatIsImportedAgainIsComparable(t *testing.T) {
 		p.ID, p.PID, p.Command, p.Framework, p.FrameworkVersion, p.PythonVersion = 1, 7, "python train.py", &framework, &version, &python
 		var spans []event.Span
 		for n := range int64(30) {
-			for i, c := range []*event.Call{{Layer: "op", Name: "aten::mm"}, {Layer: "autograd", Category: "backward", Name: "Engine::execute"}, {Layer: "scope", Name: "Optimizer.step#SGD.step"}} {
-				spans = append(spans, event.Span{ID: 3*n + int64(i) + 1, StartNS: 1e15 + n*1e7 + int64(i)*3e6, DurationNS: 2e6, PID: 7, TID: 7, Call: c, End: event.EndExitSite, Weight: 2.5, SequenceNumber: -1})
+			for i, c := range []*event.Call{{Layer: "op", Name: "aten::mm"}, {Layer: "autograd", Category: "backward", Name: "Engine::execute"},
+				{Layer: "scope", Name: "Optimizer.step#SGD.step"}} {
+				spans = append(spans, event.Span{ID: 3*n + int64(i) + 1, StartNS: 1e15 + n*1e7 + int64(i)*3e6, DurationNS: 2e6, PID: 7, TID: 7, Call: c,
+					End: event.EndExitSite, Weight: 2.5, SequenceNumber: -1})
 			}
 		}
-		if err := errors.Join(d.Session(event.Recording{ID: "s", CPUModel: "a processor", Level: "window"}), d.Write(&event.Batch{Processes: []event.Process{p}}), d.Write(&event.Batch{Spans: spans}), d.Close()); err != nil {
+		if err := errors.Join(d.Session(event.Recording{ID: "s", CPUModel: "a processor", Level: "window"}),
+			d.Write(&event.Batch{Processes: []event.Process{p}}), d.Write(&event.Batch{Spans: spans}), d.Close()); err != nil {
 			t.Fatal(err)
 		}
 		trace := filepath.Join(t.TempDir(), "trace.json")

@@ -24,18 +24,19 @@ func (s *stream) edges() (*edges, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.Scan(s.ctx, dataset.Scan{Table: "flow", Columns: []string{"ts_ns", "from_span_id", "to_span_id", "kind"}}, func(b *dataset.Batch) error {
-		for i := range b.Rows {
-			x := pair{b.Columns[to][i], b.Columns[from][i]}
-			if whole != nil && !whole[x] || x.key <= 0 || x.value <= 0 || b.Text(b.Columns[kind][i]) != "forward_backward" {
-				continue
+	err = s.db.Scan(s.ctx, dataset.Scan{Table: "flow", Columns: []string{"ts_ns", "from_span_id", "to_span_id", "kind"}},
+		func(b *dataset.Batch) error {
+			for i := range b.Rows {
+				x := pair{b.Columns[to][i], b.Columns[from][i]}
+				if whole != nil && !whole[x] || x.key <= 0 || x.value <= 0 || b.Text(b.Columns[kind][i]) != "forward_backward" {
+					continue
+				}
+				if err := byTarget.add(x); err != nil {
+					return err
+				}
 			}
-			if err := byTarget.add(x); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,8 @@ func (s *stream) bothEnds() (map[pair]bool, error) {
 	}
 	whole := map[pair]bool{}
 	err := s.db.Each(s.ctx, `SELECT to_span_id, from_span_id FROM flow WHERE kind = 'forward_backward'
-		AND (session_id, from_span_id) IN (SELECT (session_id, span_id) FROM export_span) AND (session_id, to_span_id) IN (SELECT (session_id, span_id) FROM export_span)`,
+		AND (session_id, from_span_id) IN (SELECT (session_id, span_id) FROM export_span)
+		AND (session_id, to_span_id) IN (SELECT (session_id, span_id) FROM export_span)`,
 		func(v []driver.Value) error {
 			to, _ := v[0].(int64)
 			from, _ := v[1].(int64)

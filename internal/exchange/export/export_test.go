@@ -159,7 +159,8 @@ func TestSlicesOutAreSpansIn(t *testing.T) {
 			if got.Open+got.Unopened+got.Nameless+got.Disordered+got.WithoutTrack+got.Loose != 0 {
 				t.Errorf("%+v", got)
 			}
-			unfinished := number(t, db, "SELECT coalesce(sum((SELECT max(ts_ns + coalesce(duration_ns, 0)) FROM span) - ts_ns), 0)::BIGINT FROM span WHERE end_method = 'unfinished'")
+			unfinished := number(t, db, "SELECT coalesce(sum((SELECT max(ts_ns + coalesce(duration_ns, 0)) FROM span) - ts_ns), 0)::BIGINT FROM "+
+				"span WHERE end_method = 'unfinished'")
 			if want := number(t, db, "SELECT sum(duration_ns)::BIGINT FROM span") + unfinished; got.Total != want {
 				t.Errorf("%d ns in slices, %d in spans", got.Total, want)
 			}
@@ -172,10 +173,14 @@ func TestSlicesOutAreSpansIn(t *testing.T) {
 
 // TestATraceComesBackTheSame through our own import: times to the nanosecond.
 func TestATraceComesBackTheSame(t *testing.T) {
-	const rows = `SELECT string_agg(r, chr(10) ORDER BY r) FROM (SELECT concat_ws('|', layer, coalesce(category, ''), name, ts_ns, duration_ns, pid,
-		CASE WHEN layer = 'device' THEN stream ELSE tid END, coalesce(sequence_number, -1), coalesce(input_dims, ''), coalesce(flops, -1), coalesce(bytes, -1),
-		coalesce(correlation_id, -1), coalesce(device_id, -1), coalesce(grid_x, -1), launch_id IS NOT NULL, parent_id IS NOT NULL) AS r FROM span)`
-	const memory = `SELECT string_agg(r, chr(10) ORDER BY r) FROM (SELECT concat_ws('|', ts_ns, pid, tid, space, action, address, bytes, coalesce(total_allocated_bytes, -1)) AS r FROM memory)`
+	const rows = `SELECT string_agg(r, chr(10) ORDER BY r)
+		FROM (SELECT concat_ws('|', layer, coalesce(category, ''), name, ts_ns, duration_ns, pid,
+		CASE WHEN layer = 'device' THEN stream ELSE tid END, coalesce(sequence_number, -1), coalesce(input_dims, ''), coalesce(flops, -1),
+		coalesce(bytes, -1),
+		coalesce(correlation_id, -1), coalesce(device_id, -1), coalesce(grid_x, -1), launch_id IS NOT NULL, parent_id IS NOT NULL) AS r
+		FROM span)`
+	const memory = `SELECT string_agg(r, chr(10) ORDER BY r)
+		FROM (SELECT concat_ws('|', ts_ns, pid, tid, space, action, address, bytes, coalesce(total_allocated_bytes, -1)) AS r FROM memory)`
 	first := imported(t, shared(t, bert))
 	path, _ := written(t, first, "kineto", Options{})
 	second := imported(t, path)

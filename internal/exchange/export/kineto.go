@@ -90,7 +90,8 @@ func (k *kinetoWriter) begin() error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(k.out, "\"ebpfprof\": %s,\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": %d},\n\"traceEvents\": [\n", own, rank, world)
+	_, err = fmt.Fprintf(k.out, "\"ebpfprof\": %s,\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": %d, \"world_size\": "+
+		"%d},\n\"traceEvents\": [\n", own, rank, world)
 	return err
 }
 
@@ -101,13 +102,15 @@ func (k *kinetoWriter) facts() ([]byte, error) {
 	var f importer.Facts
 	var framework, version, python, processor, level sql.NullString
 	err := k.db.Row(k.ctx, `SELECT any_value(framework), any_value(framework_version), any_value(python_version),
-		(SELECT any_value(cpu_model) FROM session), (SELECT any_value(level) FROM session) FROM process WHERE framework IS NOT NULL AND (? = 0 OR pid = ?)`,
+		(SELECT any_value(cpu_model) FROM session), (SELECT any_value(level) FROM session) FROM process WHERE framework IS NOT NULL
+		AND (? = 0 OR pid = ?)`,
 		[]any{k.mainPID, k.mainPID}, &framework, &version, &python, &processor, &level)
 	if err != nil {
 		return nil, err
 	}
 	f.RankTold = len(k.who.ranks) > 0
-	f.Framework, f.FrameworkVersion, f.Python, f.Processor, f.Level = framework.String, version.String, python.String, processor.String, level.String
+	f.Framework, f.FrameworkVersion, f.Python, f.Processor, f.Level = framework.String, version.String, python.String, processor.String,
+		level.String
 	return json.Marshal(f)
 }
 
@@ -206,7 +209,8 @@ func (k *kinetoWriter) metadata() error {
 // readers of this form find them by these names alone.
 func (k *kinetoWriter) steps() error {
 	var marked int64
-	if err := k.db.Row(k.ctx, "SELECT count(*) FROM export_span WHERE layer = 'scope' AND name LIKE 'ProfilerStep#%'", nil, &marked); err != nil || marked > 0 {
+	if err := k.db.Row(k.ctx, "SELECT count(*) FROM export_span WHERE layer = 'scope' AND name LIKE 'ProfilerStep#%'", nil,
+		&marked); err != nil || marked > 0 {
 		return err
 	}
 	threads, err := timeline.Steps(k.ctx, k.db)
@@ -391,7 +395,8 @@ func (k *kinetoWriter) flows(r *span, pid, tid int64) error {
 		switch {
 		case r.layer == "device" && r.launch.Valid:
 			return write("f", "ac2g", c)
-		case r.layer == "runtime" && (r.category.String == "launch" || r.category.String == "copy" || r.category.String == "set" || r.category.String == "graph"):
+		case r.layer == "runtime" && (r.category.String == "launch" || r.category.String == "copy" || r.category.String == "set" ||
+			r.category.String == "graph"):
 			return write("s", "ac2g", c)
 		}
 	}
@@ -404,7 +409,8 @@ func (k *kinetoWriter) memory() error {
 	if k.options.Rank != nil {
 		where = fmt.Sprintf(" AND pid = %d", k.mainPID)
 	}
-	rows, err := k.db.Query(k.ctx, `SELECT ts_ns, pid, tid, space, device_id, action, address, bytes, total_allocated_bytes, total_reserved_bytes FROM memory
+	rows, err := k.db.Query(k.ctx, `SELECT ts_ns, pid, tid, space, device_id, action, address, bytes, total_allocated_bytes,
+		total_reserved_bytes FROM memory
 		WHERE level = 'allocator' AND action IN ('alloc', 'free') AND bytes IS NOT NULL`+where+" ORDER BY ts_ns")
 	if err != nil {
 		return err
@@ -427,7 +433,8 @@ func (k *kinetoWriter) memory() error {
 			kind, id = 1, device.Int32
 		}
 		k.event("i", "cpu_instant_event", "[memory]", pid, tid, ts)
-		fmt.Fprintf(&k.line, `, "s": "t", "args": {"ts_ns": %d, "Bytes": %d, "Addr": %d, "Device Type": %d, "Device Id": %d`, ts, bytes, address, kind, id)
+		fmt.Fprintf(&k.line, `, "s": "t", "args": {"ts_ns": %d, "Bytes": %d, "Addr": %d, "Device Type": %d, "Device Id": %d`, ts, bytes, address,
+			kind, id)
 		if allocated.Valid {
 			fmt.Fprintf(&k.line, `, "Total Allocated": %d`, allocated.Int64)
 		}

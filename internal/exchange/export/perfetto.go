@@ -57,8 +57,10 @@ var perfetto = Format{Name: "perfetto", Help: "ui.perfetto.dev", write: (*stream
 
 func (s *stream) perfetto(w io.Writer) (err error) {
 	p := &perfettoWriter{
-		stream: s, out: bufio.NewWriterSize(w, 1<<20), eventNames: map[string]uint64{}, categories: map[string]uint64{}, notes: map[string]uint64{},
-		stages: map[string]uint64{}, queues: map[[2]int64]string{}, categoryNames: map[[2]string]string{}, threads: map[[2]int32]*thread{}, processes: map[int32]bool{}, tracks: 1,
+		stream: s, out: bufio.NewWriterSize(w, 1<<20), eventNames: map[string]uint64{}, categories: map[string]uint64{},
+		notes:  map[string]uint64{},
+		stages: map[string]uint64{}, queues: map[[2]int64]string{}, categoryNames: map[[2]string]string{}, threads: map[[2]int32]*thread{},
+		processes: map[int32]bool{}, tracks: 1,
 	}
 	if p.who, err = s.names(); err != nil {
 		return err
@@ -324,7 +326,8 @@ func (p *perfettoWriter) stage(r *span, end int64) error {
 		name string
 		v    int64
 		ok   bool
-	}{{"correlation_id", r.correlation.Int64, r.correlation.Valid}, {"bytes", r.bytes.Int64, r.bytes.Valid}, {"launch span_id", r.launch.Int64, r.launch.Valid}} {
+	}{{"correlation_id", r.correlation.Int64, r.correlation.Valid}, {"bytes", r.bytes.Int64, r.bytes.Valid}, {"launch span_id", r.launch.Int64,
+		r.launch.Valid}} {
 		if extra.ok { // extra_data 6: name 1, value 2
 			p.part.reset()
 			p.part.text(1, extra.name)
@@ -376,7 +379,8 @@ func (p *perfettoWriter) finish() error {
 // counters are tracks of readings: TrackDescriptor.counter 8, TrackEvent's
 // double_counter_value 44.
 func (p *perfettoWriter) counters() error {
-	rows, err := p.db.Query(p.ctx, "SELECT source || ' ' || coalesce(device || ' ', '') || name || ' (' || unit || ')', ts_ns, value FROM counter ORDER BY 1, 2 LIMIT 2000000")
+	rows, err := p.db.Query(p.ctx, "SELECT source || ' ' || coalesce(device || ' ', '') || name || ' (' || unit || ')', ts_ns, value FROM "+
+		"counter ORDER BY 1, 2 LIMIT 2000000")
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,11 @@ func present(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: true
 // which has not ended.
 func dumpOf(t *testing.T, rank int, numbers ...int64) *rankDump {
 	t.Helper()
-	r := &rankDump{rank: rank, pid: int64(100 + rank), host: "n\xff1", groups: []group{{communicator: 9, name: "0", description: "default_pg", ranks: []int{0, 1, 2}, known: true}}}
+	r := &rankDump{rank: rank, pid: int64(100 + rank), host: "n\xff1", groups: []group{{communicator: 9, name: "0", description: "default_pg",
+		ranks: []int{0, 1, 2}, known: true}}}
 	for i, n := range numbers {
-		e := entry{group: &r.groups[0], number: n, name: "gloo::allgather", dtype: "long int", created: 1000 + n, frames: []Frame{{"step", "/j/train.py", 7}}}
+		e := entry{group: &r.groups[0], number: n, name: "gloo::allgather", dtype: "long int", created: 1000 + n,
+			frames: []Frame{{"step", "/j/train.py", 7}}}
 		if !e.shaped(present(5), 3) {
 			t.Fatal("allgather is not known")
 		}
@@ -54,7 +56,8 @@ func TestKindsThatTheReaderDoesNotKnowAreLeftOut(t *testing.T) {
 		t.Error("allreduce_sparse has a name there")
 	}
 	e = entry{name: "nccl::_reduce_scatter_base", dtype: "c10::BFloat16"}
-	if !e.shaped(present(4), 2) || e.name != "nccl:_reduce_scatter_base" || fmt.Sprintf("%v %v %s", e.in, e.out, e.dtype) != "[[4] [4]] [[4]] BFloat16" {
+	if !e.shaped(present(4), 2) || e.name != "nccl:_reduce_scatter_base" || fmt.Sprintf("%v %v %s", e.in, e.out,
+		e.dtype) != "[[4] [4]] [[4]] BFloat16" {
 		t.Errorf("%+v", e)
 	}
 	e = entry{name: "gloo::barrier", dtype: ""}
@@ -84,7 +87,8 @@ func TestPyTorchReadsTheDumps(t *testing.T) {
 		}
 	}
 	out, err := exec.Command(python, "-m", "torch.distributed.flight_recorder.fr_trace", directory).CombinedOutput()
-	for _, want := range []string{"sequence number: 5", "missing ranks: {1}", "collective: gloo:all_gather", "collective state: started", "step at /j/train.py:7"} {
+	for _, want := range []string{"sequence number: 5", "missing ranks: {1}", "collective: gloo:all_gather", "collective state: started",
+		"step at /j/train.py:7"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("it does not say %q", want)
 		}

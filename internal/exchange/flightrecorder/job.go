@@ -62,7 +62,8 @@ func (j *Job) dumps() []*rankDump {
 		if r == nil {
 			continue // another process had this rank after it
 		}
-		e := entry{number: c.Number, name: c.Name, dtype: c.Dtype, created: c.CreatedNS, started: nullable(c.StartedNS), completed: nullable(c.CompletedNS)}
+		e := entry{number: c.Number, name: c.Name, dtype: c.Dtype, created: c.CreatedNS, started: nullable(c.StartedNS),
+			completed: nullable(c.CompletedNS)}
 		at := slices.IndexFunc(r.groups, func(g group) bool { return g.communicator == c.Communicator && g.known })
 		if at < 0 || !e.shaped(nullable(c.Elements), len(r.groups[at].ranks)) {
 			r.leftOut++
@@ -106,7 +107,8 @@ func (j *Job) groups() map[int64]*rankDump {
 		if byPID[m.PID] == nil {
 			byPID[m.PID] = &rankDump{rank: int(*m.Rank), pid: m.PID, host: j.Host}
 		}
-		g := group{communicator: m.Communicator, name: m.Name, description: m.Description, ranks: of[m.Communicator], completed: nullable(m.Completed)}
+		g := group{communicator: m.Communicator, name: m.Name, description: m.Description, ranks: of[m.Communicator],
+			completed: nullable(m.Completed)}
 		if g.description == "default_pg" || g.name == "0" { // all ranks of the job, recorded or not
 			for i := range of[m.Communicator] {
 				of[m.Communicator][i] = i

@@ -149,10 +149,12 @@ func (e *entry) dump(p *pickle.Writer, record int64) {
 func (w *Written) WriteText(to io.Writer) error {
 	text := fmt.Sprintf("%d collectives of %d ranks in %s\n", w.Entries, len(w.Ranks), filepath.Dir(w.Files[0]))
 	if w.LeftOut > 0 {
-		text += fmt.Sprintf("%d are not in there: of kinds or groups that its reader does not know, or from before all ranks were recorded\n", w.LeftOut)
+		text += fmt.Sprintf("%d are not in there: of kinds or groups that its reader does not know, or from before all ranks were recorded\n",
+			w.LeftOut)
 	}
 	if len(w.Missing) > 0 {
-		text += fmt.Sprintf("no process of this recording is rank %s: fr_trace takes that with --allow-incomplete-ranks\n", strings.Trim(fmt.Sprint(w.Missing), "[]"))
+		text += fmt.Sprintf("no process of this recording is rank %s: fr_trace takes that with --allow-incomplete-ranks\n",
+			strings.Trim(fmt.Sprint(w.Missing), "[]"))
 	}
 	_, err := io.WriteString(to, text)
 	return err

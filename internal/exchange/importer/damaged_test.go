@@ -15,7 +15,8 @@ func layers(damaged map[string]string) string {
 		if bad, is := damaged[fmt.Sprint(i, " ", name)]; is {
 			text = bad
 		}
-		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %q, "pid": 7, "tid": 8, "ts": %g, "dur": %s, "args": {"call": %d}}`, category, name, at, text, i))
+		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": %q, "name": %q, "pid": 7, "tid": 8, "ts": %g, "dur": %s, "args": {"call": %d}}`,
+			category, name, at, text, i))
 	}
 	for i := range 6 {
 		at := float64(100 * i)
@@ -61,7 +62,8 @@ func TestLongCallsAreNotTakenForDamaged(t *testing.T) {
 {"ph": "X", "cat": "cpu_op", "name": "aten::item", "pid": 7, "tid": 8, "ts": 700, "dur": 40020},
 {"ph": "X", "cat": "cpu_op", "name": "aten::empty", "pid": 7, "tid": 8, "ts": 705, "dur": 40000},
 {"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": 7, "tid": 8, "ts": 706, "dur": 39990}`)))
-	if got, want := one(t, db, "SELECT "+nested), "aten::item 40020000 in , aten::empty 40000000 in aten::item, cudaStreamSynchronize 39990000 in aten::empty"; got != want {
+	if got, want := one(t, db, "SELECT "+nested), "aten::item 40020000 in , aten::empty 40000000 in aten::item, cudaStreamSynchronize "+
+		"39990000 in aten::empty"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -28,9 +28,13 @@ func loop(change func(step int, kind, event string) string) string {
 	}
 	for i := range 5 {
 		at := 1.7e15 + 1000*float64(i)
-		add(i, "op", fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": %.1f, "dur": 50, "args": {"External id": %d}}`, at, i+1))
-		add(i, "launch", fmt.Sprintf(`{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 8, "ts": %.1f, "dur": 5, "args": {"correlation": %d}}`, at+10, i+1))
-		add(i, "kernel", fmt.Sprintf(`{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": %.1f, "dur": 40, "args": {"correlation": %d, "stream": 7, "device": 0}}`, at+30, i+1))
+		add(i, "op", fmt.Sprintf(
+			`{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 8, "ts": %.1f, "dur": 50, "args": {"External id": %d}}`, at, i+1))
+		add(i, "launch", fmt.Sprintf(
+			`{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 8, "ts": %.1f, "dur": 5, "args": {"correlation": %d}}`,
+			at+10, i+1))
+		add(i, "kernel", fmt.Sprintf(
+			`{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": %.1f, "dur": 40, "args": {"correlation": %d, "stream": 7, "device": 0}}`, at+30, i+1))
 	}
 	return strings.Join(events, ",\n")
 }
@@ -113,7 +117,8 @@ func TestRowsAtPossibleTimesStay(t *testing.T) {
 func TestADeviceWorksForTheProcessThatLaunches(t *testing.T) {
 	var ranges []string
 	for i := range 300 {
-		ranges = append(ranges, fmt.Sprintf(`{"ph": "X", "cat": "requests", "name": "request", "pid": 99, "tid": 1, "ts": %d, "dur": 3}`, 1700000000000000+10*i))
+		ranges = append(ranges, fmt.Sprintf(`{"ph": "X", "cat": "requests", "name": "request", "pid": 99, "tid": 1, "ts": %d, "dur": 3}`,
+			1700000000000000+10*i))
 	}
 	db, summary := importFiles(t, file(t, "t.json", plainTrace(strings.Join(ranges, ",")+","+loop(nil))))
 	answers(t, db, map[string]string{
@@ -166,7 +171,8 @@ func TestAFileThatIsCutIsImportedUpToThere(t *testing.T) {
 func TestGzipThatIsCutIsImportedUpToThere(t *testing.T) {
 	var events []string
 	for i := range 20000 { // more than what gzip keeps back
-		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::mm%d", "pid": 7, "tid": 8, "ts": %d, "dur": 3}`, i*7919%20011, 1700000000000000+10*i))
+		events = append(events, fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::mm%d", "pid": 7, "tid": 8, "ts": %d, "dur": 3}`,
+			i*7919%20011, 1700000000000000+10*i))
 	}
 	z := packed(t, plainTrace(strings.Join(events, ",")), 1)
 	for _, length := range []int{len(z) / 2, len(z) - 100} {
@@ -288,13 +294,15 @@ func TestLargeProcessNumbersStayApart(t *testing.T) {
 // deviceRows are the rows of devices, by category, device and name, with how many have a launch.
 func deviceRows(t *testing.T, db *dataset.DB) string {
 	t.Helper()
-	return one(t, db, `SELECT string_agg(line, ', ' ORDER BY line) FROM (SELECT concat_ws(' ', category, device_id, count(*), sum(duration_ns) // 1000, count(launch_id)) AS line
+	return one(t, db, `SELECT string_agg(line, ', ' ORDER BY line)
+		FROM (SELECT concat_ws(' ', category, device_id, count(*), sum(duration_ns) // 1000, count(launch_id)) AS line
 		FROM span WHERE layer = 'device' GROUP BY category, device_id)`)
 }
 
 func TestDevicesOfAnyKindAreDevices(t *testing.T) {
 	planes := func(kind string, late bool) string {
-		names := fmt.Sprintf(`{"ph": "M", "pid": 3, "name": "process_name", "args": {"name": "/device:%s:1"}}, {"ph": "M", "pid": 3, "tid": 1, "name": "thread_name", "args": {"name": "Steps"}},
+		names := fmt.Sprintf(
+			`{"ph": "M", "pid": 3, "name": "process_name", "args": {"name": "/device:%s:1"}}, {"ph": "M", "pid": 3, "tid": 1, "name": "thread_name", "args": {"name": "Steps"}},
 			{"ph": "M", "pid": 3, "tid": 2, "name": "thread_name", "args": {"name": "XLA Modules"}}, {"ph": "M", "pid": 3, "tid": 3, "name": "thread_name", "args": {"name": "XLA Ops"}},
 			{"ph": "M", "pid": 70, "name": "process_name", "args": {"name": "/host:CPU"}}`, kind)
 		rows := `{"ph": "X", "pid": 3, "tid": 1, "ts": 100, "dur": 90, "name": "0"}, {"ph": "X", "pid": 3, "tid": 2, "ts": 100, "dur": 90, "name": "jit_step(12)"},
@@ -329,9 +337,11 @@ func TestDevicesOfAnyKindAreDevices(t *testing.T) {
 }
 
 func TestDevicesWithoutACategoryAreFoundByTheirNames(t *testing.T) {
-	for label, want := range map[string]string{"NPU": "kernel 0 5 200 5", "NPU 2": "kernel 2 5 200 5", "XPU 1": "kernel 1 5 200 5", "MTIA 3": "kernel 3 5 200 5"} {
+	for label, want := range map[string]string{"NPU": "kernel 0 5 200 5", "NPU 2": "kernel 2 5 200 5", "XPU 1": "kernel 1 5 200 5",
+		"MTIA 3": "kernel 3 5 200 5"} {
 		arrows := 0
-		names := fmt.Sprintf(`{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "Python"}}, {"ph": "M", "name": "process_labels", "pid": 7, "args": {"labels": "CPU"}},
+		names := fmt.Sprintf(
+			`{"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "Python"}}, {"ph": "M", "name": "process_labels", "pid": 7, "args": {"labels": "CPU"}},
 			{"ph": "M", "name": "process_name", "pid": 4100005, "args": {"name": "Hardware"}}, {"ph": "M", "name": "process_labels", "pid": 4100005, "args": {"labels": %q}},
 			{"ph": "M", "name": "thread_name", "pid": 4100005, "tid": 7, "args": {"name": "Stream 7"}}, {"ph": "M", "name": "thread_name", "pid": 4100005, "tid": 2, "args": {"name": "Computing"}},`, label)
 		db, _ := importFiles(t, file(t, "t.json", "["+names+loop(func(step int, kind, event string) string {
@@ -348,7 +358,8 @@ func TestDevicesWithoutACategoryAreFoundByTheirNames(t *testing.T) {
 				begin := event[strings.Index(event, `"ts": `)+6:]
 				begin = begin[:strings.IndexByte(begin, ',')]
 				return fmt.Sprintf(`{"ph": "s", "cat": "async_npu", "id": "%d", "pid": 7, "tid": 8, "ts": "%s", "name": "async_npu"},
-					{"ph": "f", "cat": "async_npu", "id": "%d", "pid": 4100005, "tid": 7, "ts": "%s", "name": "async_npu", "bp": "e"},`, arrows, at, arrows, begin) +
+					{"ph": "f", "cat": "async_npu", "id": "%d", "pid": 4100005, "tid": 7, "ts": "%s", "name": "async_npu", "bp": "e"},`, arrows, at,
+					arrows, begin) +
 					begun(event, `"`+begin+`"`)
 			}
 			return begun(event, `"`+at+`"`)
@@ -373,7 +384,8 @@ func TestATraceOfTheLegacyProfilerHasOperatorsAndKernels(t *testing.T) {
 		events = append(events, fmt.Sprintf(`{"name": %q, "ph": "X", "ts": %.1f, "dur": 30.5, "tid": 1, "pid": "CPU functions", "args": {}},
 			{"name": %q, "ph": "s", "ts": %.1f, "tid": 1, "pid": "CPU functions", "id": %d, "cat": "cpu_to_cuda", "args": {}},
 			{"name": %q, "ph": "f", "ts": %.1f, "tid": 1, "pid": "CUDA functions", "id": %d, "cat": "cpu_to_cuda", "args": {}},
-			{"name": %q, "ph": "X", "ts": %.1f, "dur": 20, "tid": 1, "pid": "CUDA functions", "args": {}}`, name, at, name, at, i, name, at+20, i, name, at+20))
+			{"name": %q, "ph": "X", "ts": %.1f, "dur": 20, "tid": 1, "pid": "CUDA functions", "args": {}}`, name, at, name, at, i, name, at+20, i,
+			name, at+20))
 	}
 	db, _ := importFiles(t, file(t, "t.json", "["+strings.Join(events, ", ")+"]"))
 	if got, want := deviceRows(t, db), "kernel 1 5 100 5"; got != want {

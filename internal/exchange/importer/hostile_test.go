@@ -141,7 +141,8 @@ func TestATableOfPagesThatRepeatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := openNsys(path)
-	if err == nil || !strings.Contains(err.Error(), "more rows than a file of its size can have") && !strings.Contains(err.Error(), "malformed") {
+	if err == nil || !strings.Contains(err.Error(), "more rows than a file of its size can have") && !strings.Contains(err.Error(),
+		"malformed") {
 		t.Errorf("%v: %v", n, err)
 	}
 }

@@ -84,18 +84,28 @@ func TestATraceKeepsItsMeaning(t *testing.T) {
 		t.Errorf("%+v", summary)
 	}
 	answers(t, db, map[string]string{
-		"SELECT ts_ns || '+' || duration_ns FROM span WHERE name = 'aten::linear'":                                                              "1000000000000100001+50500",
-		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = 'aten::addmm'":                                         "aten::linear",
-		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = 'aten::linear'":                                        "train.py(12): step",
-		"SELECT l.name FROM span s JOIN span l ON l.span_id = s.launch_id WHERE s.layer = 'device'":                                             "cudaLaunchKernel",
-		"SELECT flops || '/' || bytes_moved FROM span WHERE name = 'aten::addmm'":                                                               "135/208",
-		"SELECT name || category || stream || work_x || duration_ns || pid || tid || device_time_method FROM span WHERE layer='device'":         `gemm<"a\b">kernel7643250` + "70imported",
-		"SELECT frames[1].file || ':' || frames[1].line || frames[1].function FROM stack JOIN span USING (stack_id) WHERE name = 'aten::addmm'": "train.py:12step",
-		"SELECT layer || category || sequence_number FROM span WHERE name = 'AddmmBackward0'":                                                   "autogradnode5",
-		"SELECT f.name || t.name FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id = to_span_id":                       "aten::addmmAddmmBackward0",
-		"SELECT string_agg(action || m.bytes || space || s.name, ' ' ORDER BY m.ts_ns) FROM memory m JOIN span s USING (span_id)":               "alloc512devicecudaLaunchKernel free512devicecudaLaunchKernel",
-		"SELECT rank || '/' || world_size FROM process":                                                                                         "3/8",
-		"SELECT source || ', ' || device_name FROM session":                                                                                     "imported from torch.profiler, NVIDIA H100",
+		"SELECT ts_ns || '+' || duration_ns FROM span WHERE name = " +
+			"'aten::linear'": "1000000000000100001+50500",
+		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = " +
+			"'aten::addmm'": "aten::linear",
+		"SELECT p.name FROM span s JOIN span p ON p.span_id = s.parent_id WHERE s.name = " +
+			"'aten::linear'": "train.py(12): step",
+		"SELECT l.name FROM span s JOIN span l ON l.span_id = s.launch_id WHERE " +
+			"s.layer = 'device'": "cudaLaunchKernel",
+		"SELECT flops || '/' || bytes_moved FROM span WHERE name = " +
+			"'aten::addmm'": "135/208",
+		"SELECT name || category || stream || work_x || duration_ns || pid || tid || device_time_method FROM span WHERE " +
+			"layer='device'": `gemm<"a\b">kernel7643250` + "70imported",
+		"SELECT frames[1].file || ':' || frames[1].line || frames[1].function FROM stack JOIN span USING (stack_id) WHERE name = " +
+			"'aten::addmm'": "train.py:12step",
+		"SELECT layer || category || sequence_number FROM span WHERE name = " +
+			"'AddmmBackward0'": "autogradnode5",
+		"SELECT f.name || t.name FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id " +
+			"= to_span_id": "aten::addmmAddmmBackward0",
+		"SELECT string_agg(action || m.bytes || space || s.name, ' ' ORDER BY m.ts_ns) FROM memory m JOIN span s " +
+			"USING (span_id)": "alloc512devicecudaLaunchKernel free512devicecudaLaunchKernel",
+		"SELECT rank || '/' || world_size FROM process":     "3/8",
+		"SELECT source || ', ' || device_name FROM session": "imported from torch.profiler, NVIDIA H100",
 	})
 }
 
@@ -115,13 +125,17 @@ func TestTracesOfOldVersionsAndOfROCmMeanTheSame(t *testing.T) {
 {"ph": "X", "cat": "kernel", "name": "Cijk_Alik_Bljk_HHS_BH_MT64x32x64", "pid": 2, "tid": 0, "ts": 410, "dur": 6.5, "args": {"device": 2, "stream": 0, "correlation": 12}},
 {"ph": "X", "cat": "cuda_event", "name": "cudaEventRecord", "pid": 0, "tid": 7, "ts": 500, "dur": 0, "args": {"device": 0, "stream": 7}}`)))
 	answers(t, db, map[string]string{
-		"SELECT string_agg(layer || ' ' || left(name, 12), ', ' ORDER BY ts_ns) FROM span WHERE layer IN ('scope', 'op')":                 "scope ProfilerStep, scope enumerate(Da, op aten::mm",
-		"SELECT flops FROM span WHERE name = 'aten::mm'":                                                                                  "120",
-		"SELECT string_agg(category || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND category <> 'annotation'": "kernel 7, copy 7, copy 0, kernel 0",
-		"SELECT string_agg(direction, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND direction IS NOT NULL":                    "host_to_device, device_to_host",
-		"SELECT string_agg(l.runtime || ' ' || l.category, ', ' ORDER BY l.ts_ns) FROM span d JOIN span l ON l.span_id = d.launch_id":     "cuda launch, hip copy, hip launch",
-		"SELECT count(DISTINCT tid) FROM span WHERE layer <> 'device'":                                                                    "1",
-		"SELECT count(*) FROM span WHERE name = 'cudaEventRecord' AND layer <> 'device'":                                                  "0",
+		"SELECT string_agg(layer || ' ' || left(name, 12), ', ' ORDER BY ts_ns) FROM span WHERE layer IN " +
+			"('scope', 'op')": "scope ProfilerStep, scope enumerate(Da, op aten::mm",
+		"SELECT flops FROM span WHERE name = 'aten::mm'": "120",
+		"SELECT string_agg(category || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND category <> " +
+			"'annotation'": "kernel 7, copy 7, copy 0, kernel 0",
+		"SELECT string_agg(direction, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device' AND direction " +
+			"IS NOT NULL": "host_to_device, device_to_host",
+		"SELECT string_agg(l.runtime || ' ' || l.category, ', ' ORDER BY l.ts_ns) FROM span d JOIN span l ON l.span_id = " +
+			"d.launch_id": "cuda launch, hip copy, hip launch",
+		"SELECT count(DISTINCT tid) FROM span WHERE layer <> 'device'":                   "1",
+		"SELECT count(*) FROM span WHERE name = 'cudaEventRecord' AND layer <> 'device'": "0",
 	})
 }
 
@@ -140,11 +154,15 @@ func TestATraceOfAnAMDDeviceIsThatOfAnother(t *testing.T) {
 {"ph": "X", "cat": "kernel", "name": "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", "pid": 3, "tid": 3, "ts": 240, "dur": 20, "args": {"device": 3, "stream": 3, "correlation": 23}},
 {"ph": "X", "cat": "cuda_runtime", "name": "hipDeviceSynchronize", "pid": 7, "tid": 8, "ts": 250, "dur": 15, "args": {"correlation": 24}}`)))
 	answers(t, db, map[string]string{
-		"SELECT string_agg(category || ' ' || device_id || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'device'":            "kernel 3 0, copy 3 0, set 3 0, collective 3 3",
-		"SELECT string_agg(runtime || ' ' || category, ', ' ORDER BY ts_ns) FROM span WHERE layer = 'runtime'":                              "hip launch, hip copy, hip set, hip launch, hip sync",
-		"SELECT string_agg(l.name, ', ' ORDER BY d.ts_ns) FROM span d JOIN span l ON l.span_id = d.launch_id":                               "hipLaunchKernel, hipMemcpyAsync, hipMemsetAsync, hipExtLaunchKernel",
-		"SELECT p.name FROM span d JOIN span l ON l.span_id = d.launch_id JOIN span p ON p.span_id = l.parent_id WHERE d.name LIKE 'Cijk%'": "aten::mm",
-		"SELECT string_agg(direction || ' ' || bytes, ', ') FROM span WHERE direction IS NOT NULL":                                          "host_to_device 64",
+		"SELECT string_agg(category || ' ' || device_id || ' ' || stream, ', ' ORDER BY ts_ns) FROM span WHERE " +
+			"layer = 'device'": "kernel 3 0, copy 3 0, set 3 0, collective 3 3",
+		"SELECT string_agg(runtime || ' ' || category, ', ' ORDER BY ts_ns) FROM span WHERE layer " +
+			"= 'runtime'": "hip launch, hip copy, hip set, hip launch, hip sync",
+		"SELECT string_agg(l.name, ', ' ORDER BY d.ts_ns) FROM span d JOIN span l ON l.span_id = " +
+			"d.launch_id": "hipLaunchKernel, hipMemcpyAsync, hipMemsetAsync, hipExtLaunchKernel",
+		"SELECT p.name FROM span d JOIN span l ON l.span_id = d.launch_id JOIN span p ON p.span_id = l.parent_id WHERE d.name " +
+			"LIKE 'Cijk%'": "aten::mm",
+		"SELECT string_agg(direction || ' ' || bytes, ', ') FROM span WHERE direction IS NOT NULL": "host_to_device 64",
 	})
 }
 
@@ -169,8 +187,10 @@ func TestRanksOfContainersWithTheSamePIDStayApart(t *testing.T) {
 		"SELECT string_agg(rank || ':' || ns_pid, ' ' ORDER BY rank) FROM process": "3:7 4:7",
 		"SELECT count(DISTINCT pid) FROM span":                                     "2",
 		"SELECT count(DISTINCT span_id) FROM span":                                 "12",
-		"SELECT count(*) FROM span d JOIN span l ON l.span_id = d.launch_id AND l.pid = d.pid JOIN span p ON p.span_id = l.parent_id AND p.pid = l.pid":      "2",
-		"SELECT count(*) FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id = to_span_id AND f.pid = t.pid WHERE f.layer <> t.layer": "2",
+		"SELECT count(*) FROM span d JOIN span l ON l.span_id = d.launch_id AND l.pid = d.pid JOIN span p ON p.span_id = l.parent_id AND " +
+			"p.pid = l.pid": "2",
+		"SELECT count(*) FROM flow JOIN span f ON f.span_id = from_span_id JOIN span t ON t.span_id = to_span_id AND f.pid = t.pid WHERE " +
+			"f.layer <> t.layer": "2",
 	})
 }
 
@@ -207,7 +227,8 @@ func TestWhatIsNoTraceIsASentenceAndLeavesNothing(t *testing.T) {
 			t.Errorf("%s: left a dataset behind", name)
 		}
 	}
-	if _, err := Import(context.Background(), []string{"/nowhere/x.json"}, filepath.Join(t.TempDir(), "d"), Options{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Import(context.Background(), []string{"/nowhere/x.json"}, filepath.Join(t.TempDir(), "d"), Options{}); !errors.Is(err,
+		os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }

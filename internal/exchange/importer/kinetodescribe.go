@@ -83,7 +83,8 @@ func (k *kineto) warnings(d *description) {
 	}
 	for cat, n := range k.unknown {
 		d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: cat, Count: n, Detail: fmt.Sprintf(
-			"%d events of the unknown category %.80q are imported by the names of their processes: as device activity where these are devices, else as scopes",
+			"%d events of the unknown category %.80q are imported by the names of their processes: as device activity where these are devices, "+
+				"else as scopes",
 			n, cat)})
 	}
 	for kind, n := range k.left {

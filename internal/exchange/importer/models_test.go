@@ -13,9 +13,10 @@ func TestOperatorsOfOtherModelsHaveTheirFLOPs(t *testing.T) {
 {"ph": "X", "cat": "cpu_op", "name": "aten::miopen_convolution", "pid": 7, "tid": 8, "ts": 220, "dur": 50, "args": {"Input Dims": [[10, 512, 7, 7], [512, 512, 3, 3], [], [], [], [], [], [], []], "Input type": ["c10::BFloat16", "c10::BFloat16"]}},
 {"ph": "X", "cat": "cpu_op", "name": "aten::_grouped_mm", "pid": 7, "tid": 8, "ts": 300, "dur": 50, "args": {"Input Dims": [[4096, 512], [8, 512, 1024], [8], [], []], "Input type": ["c10::BFloat16", "c10::BFloat16", "int", "", ""], "Concrete Inputs": ["", "", "", "", ""]}}`)))
 	answers(t, db, map[string]string{
-		"SELECT flops || ' ' || flops_causal || ' ' || bytes_moved FROM span WHERE name = 'aten::_scaled_dot_product_flash_attention'": "20478754816 10239377408 73269248",
-		"SELECT flops || ' ' || bytes_moved FROM span WHERE name = 'aten::convolution' AND flops_causal IS NULL":                       "2312110080 5722112",
-		"SELECT flops || ' ' || bytes_moved FROM span WHERE name = 'aten::_grouped_mm'":                                                "4294967296 20971520",
-		"SELECT count(*) FROM span WHERE flops IS NOT NULL":                                                                            "3",
+		"SELECT flops || ' ' || flops_causal || ' ' || bytes_moved FROM span WHERE name = " +
+			"'aten::_scaled_dot_product_flash_attention'": "20478754816 10239377408 73269248",
+		"SELECT flops || ' ' || bytes_moved FROM span WHERE name = 'aten::convolution' AND flops_causal IS NULL": "2312110080 5722112",
+		"SELECT flops || ' ' || bytes_moved FROM span WHERE name = 'aten::_grouped_mm'":                          "4294967296 20971520",
+		"SELECT count(*) FROM span WHERE flops IS NOT NULL":                                                      "3",
 	})
 }

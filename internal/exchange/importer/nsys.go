@@ -50,7 +50,8 @@ func openNsys(path string) (_ source, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("importing %s: %w", path, err)
 	}
-	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)" + heapLimit}).String()
+	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)" +
+		heapLimit}).String()
 	db, err := sql.Open("sqlite", name)
 	if err != nil {
 		return nil, fmt.Errorf("importing %s: %w", path, err)
@@ -103,7 +104,8 @@ func (n *nsys) describe() description {
 
 // known are tables of rows with times that are read, or that have other rows' details.
 var known = []string{
-	"CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_MEMCPY",
+	"CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+	"CUPTI_ACTIVITY_KIND_MEMCPY",
 	"CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "DIAGNOSTIC_EVENT",
 }
 
@@ -336,7 +338,8 @@ func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(fl
 
 // damaged adds what to do about an error of a database that is not whole.
 func damaged(err error) error {
-	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") || strings.Contains(text, "disk I/O") {
+	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") || strings.Contains(text,
+		"disk I/O") {
 		return fmt.Errorf("the database is damaged or was cut off, export it again with nsys export --type sqlite: %w", err)
 	}
 	return err
@@ -357,28 +360,29 @@ var versioned = regexp.MustCompile(`_(v\d+|ptsz)+$`)
 func key(pid int32, correlation int64) int64 { return int64(pid)<<38 | correlation&(1<<38-1) }
 
 func (n *nsys) runtime(ctx context.Context, table string, h handler) error {
-	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "globalTid", "correlationId", "nameId", "returnValue")+" FROM "+table, func(rows *sql.Rows) error {
-		var start int64
-		var end, thread, correlation, name, result sql.NullInt64
-		if err := rows.Scan(&start, &end, &thread, &correlation, &name, &result); err != nil {
-			return err
-		}
-		text := versioned.ReplaceAllString(n.strings[name.Int64], "")
-		r := n.begin(event.Call{Layer: "runtime", Category: runtimeCategory(text), Runtime: runtimeOf(text), Name: text}, start, end)
-		r.pid, r.tid = split(thread.Int64)
-		if correlation.Valid {
-			r.correlation = key(r.pid, correlation.Int64)
-		}
-		switch code := result.Int64; code {
-		case 0:
-			r.status = event.StatusOK
-		case 600: // cudaErrorNotReady, CUDA_ERROR_NOT_READY
-			r.status = event.StatusNotReady
-		default:
-			r.status, r.detail.ErrorCode = event.StatusError, &code
-		}
-		return h.row(r)
-	})
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "globalTid", "correlationId", "nameId", "returnValue")+" FROM "+table,
+		func(rows *sql.Rows) error {
+			var start int64
+			var end, thread, correlation, name, result sql.NullInt64
+			if err := rows.Scan(&start, &end, &thread, &correlation, &name, &result); err != nil {
+				return err
+			}
+			text := versioned.ReplaceAllString(n.strings[name.Int64], "")
+			r := n.begin(event.Call{Layer: "runtime", Category: runtimeCategory(text), Runtime: runtimeOf(text), Name: text}, start, end)
+			r.pid, r.tid = split(thread.Int64)
+			if correlation.Valid {
+				r.correlation = key(r.pid, correlation.Int64)
+			}
+			switch code := result.Int64; code {
+			case 0:
+				r.status = event.StatusOK
+			case 600: // cudaErrorNotReady, CUDA_ERROR_NOT_READY
+				r.status = event.StatusNotReady
+			default:
+				r.status, r.detail.ErrorCode = event.StatusError, &code
+			}
+			return h.row(r)
+		})
 }
 
 func (n *nsys) system(ctx context.Context, table string, h handler) error {
@@ -415,22 +419,23 @@ func (n *nsys) onlyRanges(table string) string {
 
 // ranges are those of NVTX; marks have no end and are points, not work.
 func (n *nsys) ranges(ctx context.Context, table string, h handler) error {
-	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "eventType", "globalTid", "text", "textId")+" FROM "+table+n.onlyRanges(table), func(rows *sql.Rows) error {
-		var start int64
-		var end, kind, thread, textID sql.NullInt64
-		var text sql.NullString
-		if err := rows.Scan(&start, &end, &kind, &thread, &text, &textID); err != nil {
-			return err
-		}
-		if !text.Valid {
-			text.String = n.strings[textID.Int64]
-		}
-		call, sequence, sizes := nvtxCall(text.String)
-		r := n.begin(call, start, end)
-		r.pid, r.tid = split(thread.Int64)
-		r.sequence, r.arguments.dims = sequence, sizes
-		return h.row(r)
-	})
+	return n.each(ctx, "SELECT start, "+n.columns(table, "end", "eventType", "globalTid", "text", "textId")+" FROM "+table+n.onlyRanges(table),
+		func(rows *sql.Rows) error {
+			var start int64
+			var end, kind, thread, textID sql.NullInt64
+			var text sql.NullString
+			if err := rows.Scan(&start, &end, &kind, &thread, &text, &textID); err != nil {
+				return err
+			}
+			if !text.Valid {
+				text.String = n.strings[textID.Int64]
+			}
+			call, sequence, sizes := nvtxCall(text.String)
+			r := n.begin(call, start, end)
+			r.pid, r.tid = split(thread.Int64)
+			r.sequence, r.arguments.dims = sequence, sizes
+			return h.row(r)
+		})
 }
 
 func nvtxCall(text string) (call event.Call, sequence int64, sizes string) {

@@ -36,7 +36,8 @@ func (r *row) on(process, device, contextID, stream, correlation sql.NullInt64) 
 }
 
 func (n *nsys) kernels(ctx context.Context, table string, h handler) error {
-	columns := n.columns(table, "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "demangledName", "shortName", "mangledName",
+	columns := n.columns(table, "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "demangledName", "shortName",
+		"mangledName",
 		"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "dynamicSharedMemory")
 	return n.each(ctx, "SELECT start, "+columns+" FROM "+table, func(rows *sql.Rows) error {
 		var start int64

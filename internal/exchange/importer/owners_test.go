@@ -30,8 +30,10 @@ func TestRanksOfOneFileHaveTheirOwnLaunches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, _ := importFiles(t, file(t, "merged.json", `{"traceEvents": [`+strings.Join(events, ",\n")+`]}`))
 			answers(t, db, map[string]string{
-				"SELECT count(*) FROM span WHERE layer = 'device' AND launch_id IS NOT NULL":                                                                       "100",
-				`SELECT count(*) FROM span d JOIN span l ON d.launch_id = l.span_id WHERE d.layer = 'device' AND d.name = 'kernel_of_' || l.pid AND d.pid = l.pid`: "100",
+				"SELECT count(*) FROM span WHERE layer = 'device' AND launch_id " +
+					"IS NOT NULL": "100",
+				`SELECT count(*) FROM span d JOIN span l ON d.launch_id = l.span_id WHERE d.layer = 'device' AND d.name = 'kernel_of_' || l.pid
+					AND d.pid = l.pid`: "100",
 			})
 		})
 	}

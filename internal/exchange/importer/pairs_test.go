@@ -13,15 +13,18 @@ import (
 // knows no durations: in the order of time.
 func asPairs(t *testing.T) string {
 	t.Helper()
-	const linear, addmm, launch = `"cat": "cpu_op", "name": "aten::linear", "pid": 7, "tid": 8`, `"cat": "cpu_op", "name": "aten::addmm", "pid": 7, "tid": 8`, `"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 8`
+	const linear, addmm, launch = `"cat": "cpu_op", "name": "aten::linear", "pid": 7, "tid": 8`,
+		`"cat": "cpu_op", "name": "aten::addmm", "pid": 7, "tid": 8`, `"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 8`
 	pairs := `{"ph": "B", ` + linear + `, "ts": 100.001, "args": {"External id": 1}},
-{"ph": "B", ` + addmm + `, "ts": 110, "args": {"External id": 2, "Sequence number": 5, "Input Dims": [[5], [3, 4], [4, 5], [], []], "Input type": ["float", "float", "float", "Scalar", "Scalar"]}},
+{"ph": "B", ` + addmm +
+		`, "ts": 110, "args": {"External id": 2, "Sequence number": 5, "Input Dims": [[5], [3, 4], [4, 5], [], []], "Input type": ["float", "float", "float", "Scalar", "Scalar"]}},
 {"ph": "B", ` + launch + `, "ts": 112, "args": {"correlation": 77}},
 {"ph": "E", "pid": 7, "tid": 8, "ts": 117},
 {"ph": "E", "pid": 7, "tid": "8", "ts": 130, "name": "aten::addmm"},
 {"ph": "E", "pid": 7, "tid": 8, "ts": 150.501},
 `
-	whole := regexp.MustCompile(`(?m)^\{"ph": "X", "cat": "cpu_op", "name": "aten::(linear|addmm)".*\n|^\{"ph": "X", "cat": "cuda_runtime".*\n`)
+	whole := regexp.MustCompile(
+		`(?m)^\{"ph": "X", "cat": "cpu_op", "name": "aten::(linear|addmm)".*\n|^\{"ph": "X", "cat": "cuda_runtime".*\n`)
 	if n := len(whole.FindAllString(small, -1)); n != 3 {
 		t.Fatalf("%d events to write as pairs", n)
 	}

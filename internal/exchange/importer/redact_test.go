@@ -25,7 +25,8 @@ func TestARedactedImportNamesNoDirectory(t *testing.T) {
 		}
 		defer db.Close()
 		names := one(t, db, "SELECT string_agg(name, '; ' ORDER BY name) FROM span")
-		if strings.Contains(names, "SECRET") == redacted || !strings.Contains(names, "train.py(12): step") || !strings.Contains(names, "model.py(3): forward") {
+		if strings.Contains(names, "SECRET") == redacted || !strings.Contains(names, "train.py(12): step") || !strings.Contains(names,
+			"model.py(3): forward") {
 			t.Errorf("redacted %t: %s", redacted, names)
 		}
 		if got := one(t, db, "SELECT redacted FROM session"); (got == "true") != redacted {

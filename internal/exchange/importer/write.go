@@ -144,7 +144,8 @@ func (w *writing) begin(s source) error {
 	}
 	w.session = event.Recording{
 		ID: sessionID(w.files), ToolVersion: w.options.ToolVersion, CommandLine: w.options.CommandLine,
-		StartedNS: w.possible.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host, CPUModel: d.processor, Level: d.level,
+		StartedNS: w.possible.first, Source: "imported from " + s.name(), DeviceName: d.deviceName, Host: d.host, CPUModel: d.processor,
+		Level: d.level,
 	}
 	dataset, err := output.Create(w.dir, output.Options{})
 	if err != nil {

@@ -58,7 +58,8 @@ const groupsSQL = `SELECT DISTINCT session_id, communicator FROM communicator WH
 // process appears twice neither is known to be it.
 const meetingsSQL = `WITH meets AS (SELECT DISTINCT session_id, communicator, sequence_number FROM span
 	WHERE layer IN ('collective', 'device') AND regexp_matches(lower(name), 'all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier')),
-ran AS (SELECT session_id, communicator, sequence_number AS number, pid, count(*) AS n, min(ts_ns) AS entered, max(ts_ns + duration_ns) AS ended
+ran AS (SELECT session_id, communicator, sequence_number AS number, pid, count(*) AS n, min(ts_ns) AS entered,
+max(ts_ns + duration_ns) AS ended
 	FROM span SEMI JOIN meets USING (session_id, communicator, sequence_number)
 	WHERE (layer = 'collective' AND category = 'work' OR layer = 'device' AND category = 'collective') AND duration_ns > 0
 	GROUP BY ALL)
@@ -159,7 +160,8 @@ func oneJob(all []*recording) error {
 		i := slices.IndexFunc(rest, func(r *recording) bool { return slices.ContainsFunc(joined, r.shares) })
 		if i < 0 {
 			return fmt.Errorf("%w: %s and %s have no group of ranks, no job's name and no number of ranks in common: "+
-				"record them with the launcher's variables (RANK, WORLD_SIZE), or import their traces together", ErrOtherJob, all[0].name(), rest[0].name())
+				"record them with the launcher's variables (RANK, WORLD_SIZE), or import their traces together", ErrOtherJob, all[0].name(),
+				rest[0].name())
 		}
 		joined, rest = append(joined, rest[i]), slices.Delete(rest, i, i+1)
 	}
@@ -176,7 +178,8 @@ func (r *recording) contradicts(o *recording) error {
 	if !r.imported && !o.imported {
 		for id, pid := range r.ids {
 			if _, both := o.ids[id]; both {
-				return fmt.Errorf("%w: process %d is in both %s and %s: two recordings of one process cannot be joined", ErrOtherJob, pid, o.name(), r.name())
+				return fmt.Errorf("%w: process %d is in both %s and %s: two recordings of one process cannot be joined", ErrOtherJob, pid, o.name(),
+					r.name())
 			}
 		}
 	}

@@ -186,7 +186,8 @@ func (j *joining) setClocks() error {
 	for _, r := range rest {
 		r.clock = Clock{Method: Unknown, Reference: first.renamed}
 		j.summary.Warnings = append(j.summary.Warnings, fmt.Sprintf(
-			"how far the clock of %s is from that of %s is not known: fewer than %d collectives are in both recordings; do not compare times of the two",
+			"how far the clock of %s is from that of %s is not known: fewer than %d collectives are in both recordings; do not compare "+
+				"times of the two",
 			r.name(), first.name(), leastMeetings))
 	}
 	for _, r := range j.recordings {

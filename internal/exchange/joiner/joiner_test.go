@@ -49,7 +49,8 @@ func (n node) record(t *testing.T) string {
 	shared := rand.New(rand.NewPCG(77, 77))
 	rank, world, group := n.rank, n.world, n.group
 	ended := began + n.ahead + stepsOf*stepTime
-	err = d.Session(event.Recording{ID: n.session, Host: n.host, BootID: n.boot, StartedNS: began + n.ahead - 1_000_000, ClockOffsetNS: began + n.ahead - 5_000_000_000,
+	err = d.Session(event.Recording{ID: n.session, Host: n.host, BootID: n.boot, StartedNS: began + n.ahead - 1_000_000, ClockOffsetNS: began +
+		n.ahead - 5_000_000_000,
 		EndedNS: &ended, Level: "anchor"})
 	p := event.Process{ID: n.id, PID: 4711, StartedNS: began + n.ahead - 500_000, Rank: &rank, WorldSize: &world}
 	if n.job != "" {
@@ -61,7 +62,8 @@ func (n node) record(t *testing.T) string {
 	b := &event.Batch{Processes: []event.Process{p}, Threads: []event.Thread{{PID: 4711, TID: 4711}, {PID: 4711, TID: 4712}}}
 	if group != 0 {
 		ranks := int32(2)
-		b.OpenCalls = []event.OpenCalls{{SeenNS: began + n.ahead, Communicators: []event.Communicator{{PID: 4711, ID: &group, Handle: 1, Runtime: "gloo", Name: "0", Rank: &rank, Ranks: &ranks}}}}
+		b.OpenCalls = []event.OpenCalls{{SeenNS: began + n.ahead, Communicators: []event.Communicator{{PID: 4711, ID: &group, Handle: 1,
+			Runtime: "gloo", Name: "0", Rank: &rank, Ranks: &ranks}}}}
 	}
 	mark, mm := &event.Call{Layer: "scope", Name: "ProfilerStep#1"}, &event.Call{Layer: "op", Name: "aten::mm"}
 	ask := &event.Call{Layer: "collective", Category: "issue", Runtime: "gloo", Name: "gloo::allreduce"}
@@ -82,12 +84,15 @@ func (n node) record(t *testing.T) string {
 		add(came[rank%2]-50_000, 20_000, 4711, ask, step, &event.Detail{Communicator: &group}, i)
 		add(came[rank%2], done+r.Int64N(60_000)-came[rank%2], 4712, reduce, 0, &event.Detail{Communicator: &group}, i)
 		stack := int64(42)
-		b.Samples = append(b.Samples, event.Sample{TSNS: at + 2_000_000 + n.ahead, PID: 4711, TID: 4711, State: "on_cpu", WeightNS: 1e6, SpanID: op, StackID: &stack})
+		b.Samples = append(b.Samples, event.Sample{TSNS: at + 2_000_000 + n.ahead, PID: 4711, TID: 4711, State: "on_cpu", WeightNS: 1e6,
+			SpanID: op, StackID: &stack})
 		size := int64(64)
-		b.Memory = append(b.Memory, event.Memory{TSNS: at + 2_000_000 + n.ahead, PID: 4711, TID: 4711, Space: "host", Level: "allocator", Action: "alloc",
+		b.Memory = append(b.Memory, event.Memory{TSNS: at + 2_000_000 + n.ahead, PID: 4711, TID: 4711, Space: "host", Level: "allocator",
+			Action:  "alloc",
 			Address: id, Bytes: &size, SpanID: op, Weight: 1})
 	}
-	b.Stacks = []event.Stack{{ID: 42, Folded: "main;f", Status: event.StackComplete, Frames: []event.Frame{{Kind: "python", Function: "f", File: "train.py", Line: 7, Offset: -1}}}}
+	b.Stacks = []event.Stack{{ID: 42, Folded: "main;f", Status: event.StackComplete, Frames: []event.Frame{{Kind: "python", Function: "f",
+		File: "train.py", Line: 7, Offset: -1}}}}
 	if group == 0 {
 		for i := range b.Spans {
 			b.Spans[i].Detail = nil
@@ -151,7 +156,8 @@ func TestTwoHostsBecomeOneDatasetOnOneClock(t *testing.T) {
 		"SELECT max(pid) FROM process": 4711 + 1<<22, "SELECT count(*) FROM sample WHERE pid = tid": 2 * stepsOf,
 		"SELECT error_ns FROM clock WHERE session_id = 's-b'": clock.Error,
 		// All ranks leave an all-reduce at about one time, by one clock.
-		"SELECT count(*) FROM (SELECT max(ts_ns + duration_ns) - min(ts_ns + duration_ns) AS apart FROM span WHERE category = 'work' GROUP BY sequence_number) WHERE apart > 1000000": 0,
+		"SELECT count(*) FROM (SELECT max(ts_ns + duration_ns) - min(ts_ns + duration_ns) AS apart FROM span WHERE category = 'work' GROUP BY " +
+			"sequence_number) WHERE apart > 1000000": 0,
 		"SELECT max(started_ns) - min(started_ns) > 1000000 FROM session":           0,
 		"SELECT max(clock_offset_ns) - min(clock_offset_ns) > 1000000 FROM session": 0,
 	} {
@@ -232,10 +238,13 @@ func (n node) late(t *testing.T) string {
 	rank, world, ranks := n.rank, n.world, int32(2)
 	err = d.Session(event.Recording{ID: n.session, Host: n.host, BootID: n.boot, StartedNS: began})
 	b := &event.Batch{Processes: []event.Process{{ID: n.id, PID: 4711, StartedNS: began, Rank: &rank, WorldSize: &world}},
-		OpenCalls: []event.OpenCalls{{SeenNS: began, Communicators: []event.Communicator{{PID: 4711, ID: &n.group, Handle: 1, Runtime: "gloo", Name: "0", Rank: &rank, Ranks: &ranks}}}}}
+		OpenCalls: []event.OpenCalls{{SeenNS: began, Communicators: []event.Communicator{{PID: 4711, ID: &n.group, Handle: 1, Runtime: "gloo",
+			Name: "0", Rank: &rank, Ranks: &ranks}}}}}
 	for i := range int64(stepsOf) {
-		b.Spans = append(b.Spans, event.Span{ID: i + 1, StartNS: began + n.ahead + i*stepTime*11/10, DurationNS: 400_000, PID: 4711, TID: 4712, SequenceNumber: i, Weight: 1,
-			End: event.EndReturn, Call: &event.Call{Layer: "collective", Category: "work", Runtime: "gloo", Name: "gloo::allreduce"}, Detail: &event.Detail{Communicator: &n.group}})
+		b.Spans = append(b.Spans, event.Span{ID: i + 1, StartNS: began + n.ahead + i*stepTime*11/10, DurationNS: 400_000, PID: 4711, TID: 4712,
+			SequenceNumber: i, Weight: 1,
+			End: event.EndReturn, Call: &event.Call{Layer: "collective", Category: "work", Runtime: "gloo", Name: "gloo::allreduce"},
+			Detail: &event.Detail{Communicator: &n.group}})
 	}
 	if err = errors.Join(err, d.Write(b), d.Close()); err != nil {
 		t.Fatal(err)
@@ -268,7 +277,8 @@ func TestImportsOfOneNameAreTwoProcesses(t *testing.T) {
 		text := fmt.Sprintf(`{"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": %d, "world_size": 2}, "traceEvents": [`, rank)
 		for i := range 10 {
 			text += fmt.Sprintf(`{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%d", "pid": 100, "tid": 100, "ts": %d, "dur": 4430},
-				{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 100, "ts": %d, "dur": 2000},`, i, 1_000_000+i*4430, 1_000_100+i*4430)
+				{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 100, "ts": %d, "dur": 2000},`, i, 1_000_000+i*4430,
+				1_000_100+i*4430)
 		}
 		file, dir := filepath.Join(t.TempDir(), "trace.json"), filepath.Join(t.TempDir(), "d")
 		if err := os.WriteFile(file, []byte(text[:len(text)-1]+"]}"), 0o600); err != nil {

@@ -79,7 +79,8 @@ func (m *merging) processes() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the trace is of pid %d, which the recording has not: give the recorded process with --pid", ErrNothingInCommon, t.pid)
+	return fmt.Errorf("%w: the trace is of pid %d, which the recording has not: give the recorded process with --pid",
+		ErrNothingInCommon, t.pid)
 }
 
 // calls loads the calls of both and pairs them: operators, or where these have nothing in common the calls of the runtime.

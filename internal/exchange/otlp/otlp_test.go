@@ -40,7 +40,8 @@ func window(t *testing.T) *Window {
 	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC).UnixNano()
 	samples := []event.Sample{{TSNS: at, PID: 40, TID: 41, State: event.OnCPU, WeightNS: 10e6, StackID: new(int64(7))},
 		{TSNS: at + 10e6, PID: 40, TID: 41, State: event.OnCPU, WeightNS: 20e6, StackID: new(int64(7))},
-		{TSNS: at + 30e6, PID: 40, TID: 41, State: event.OffCPU, Cause: event.CauseSyscall, Syscall: "nanosleep", WeightNS: 5e6, StackID: new(int64(8))},
+		{TSNS: at + 30e6, PID: 40, TID: 41, State: event.OffCPU, Cause: event.CauseSyscall, Syscall: "nanosleep", WeightNS: 5e6,
+			StackID: new(int64(8))},
 		{TSNS: at, PID: 44, TID: 44, State: event.OnCPU, WeightNS: 10e6}}
 	if err := w.Write(&event.Batch{Samples: samples}); err != nil {
 		t.Fatal(err)
@@ -88,7 +89,8 @@ func TestTheCollectorsOwnReaderFindsWhatWasSampled(t *testing.T) {
 		}
 	}
 	cpu, off := r.ScopeProfiles().At(0).Profiles().At(0), r.ScopeProfiles().At(0).Profiles().At(1)
-	if text(cpu.SampleType().TypeStrindex()) != "cpu" || text(off.SampleType().TypeStrindex()) != "off_cpu" || cpu.Period() != 10e6 || off.Period() != 0 ||
+	if text(cpu.SampleType().TypeStrindex()) != "cpu" || text(off.SampleType().TypeStrindex()) != "off_cpu" || cpu.Period() != 10e6 ||
+		off.Period() != 0 ||
 		cpu.DurationNano() != 35e6 || cpu.Time().AsTime().Hour() != 12 {
 		t.Errorf("%s of period %d, %d ns, at %s", text(cpu.SampleType().TypeStrindex()), cpu.Period(), cpu.DurationNano(), cpu.Time())
 	}
@@ -98,7 +100,8 @@ func TestTheCollectorsOwnReaderFindsWhatWasSampled(t *testing.T) {
 		stack      []string
 		attributes map[string]any
 	}{
-		{cpu, 30e6, []string{"at::native::mm  libtorch_cpu.so native", "main ddp.py  cpython"}, map[string]any{"thread.name": "pt_main", "thread.id": int64(41)}},
+		{cpu, 30e6, []string{"at::native::mm  libtorch_cpu.so native", "main ddp.py  cpython"}, map[string]any{"thread.name": "pt_main",
+			"thread.id": int64(41)}},
 		{off, 5e6, []string{"Data.__getitem__ ddp.py  cpython", "main ddp.py  cpython"},
 			map[string]any{"thread.name": "pt_main", "thread.id": int64(41), "ebpfprof.cause": "syscall", "ebpfprof.syscall": "nanosleep"}},
 	} {
@@ -179,7 +182,8 @@ func TestAWindowIsBoundedAndCountsWhatItLeavesOut(t *testing.T) {
 	for i := range int32(mostSamples + 10) {
 		_ = w.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: i, State: event.OnCPU, WeightNS: 1}}})
 	}
-	_ = w.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 0, State: event.OnCPU, WeightNS: 1}, {PID: 1, State: event.OnCPU, WeightNS: 1, StackID: new(int64(5))}}})
+	_ = w.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 0, State: event.OnCPU, WeightNS: 1}, {PID: 1, State: event.OnCPU,
+		WeightNS: 1, StackID: new(int64(5))}}})
 	if w.Dropped() != 11 || len(w.samples) != mostSamples {
 		t.Errorf("%d dropped, %d kept", w.Dropped(), len(w.samples))
 	}
@@ -233,7 +237,8 @@ func TestOnlyWhatACollectorMayTakeLaterIsSentAgain(t *testing.T) {
 		if (err != nil) != c.again || n != c.refused || !strings.Contains(why, c.why) {
 			t.Errorf("%d: %v, %d refused (%s)", c.status, err, n, why)
 		}
-		if got.URL.Path != "/v1development/profiles" || got.Header.Get("Content-Encoding") != "gzip" || got.Header.Get("X-Scope-Orgid") != "team 1" ||
+		if got.URL.Path != "/v1development/profiles" || got.Header.Get("Content-Encoding") != "gzip" ||
+			got.Header.Get("X-Scope-Orgid") != "team 1" ||
 			got.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf("%s with %v", got.URL, got.Header)
 		}
@@ -253,7 +258,8 @@ func TestOnlyWhatACollectorMayTakeLaterIsSentAgain(t *testing.T) {
 
 func TestAddressesAndHeadersAreLookedAt(t *testing.T) {
 	for address, want := range map[string]string{
-		"http://127.0.0.1:4318": "http://127.0.0.1:4318/v1development/profiles", "https://c.example.com/": "https://c.example.com/v1development/profiles",
+		"http://127.0.0.1:4318":                "http://127.0.0.1:4318/v1development/profiles",
+		"https://c.example.com/":               "https://c.example.com/v1development/profiles",
 		"http://c/otlp/v1development/profiles": "http://c/otlp/v1development/profiles",
 		"127.0.0.1:4318":                       "", "grpc://c:4317": "", "http://u:secret@c": "", "http://": "", "http://\x7f": "",
 	} {

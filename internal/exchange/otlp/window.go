@@ -176,7 +176,8 @@ func (w *Window) resource(pid int32, job, host string) []Attribute {
 
 func (w *Window) attributes(s sampled) []Attribute {
 	all := []Attribute{{"thread.id", int64(s.tid)}}
-	for _, a := range []Attribute{{"thread.name", w.threads[[2]int32{s.pid, s.tid}]}, {"ebpfprof.cause", s.cause}, {"ebpfprof.syscall", s.syscall}} {
+	for _, a := range []Attribute{{"thread.name", w.threads[[2]int32{s.pid, s.tid}]}, {"ebpfprof.cause", s.cause},
+		{"ebpfprof.syscall", s.syscall}} {
 		if a.Value != "" {
 			all = append(all, a)
 		}

@@ -53,7 +53,8 @@ const framesQuery = `SELECT stack_id, CAST(to_json(list_transform(list_filter(fr
 	lambda f: {name: f."function", filename: f.file, line: coalesce(f.line, 0)})) AS VARCHAR)
 FROM stack WHERE stack_id IN (SELECT python_stack_id FROM span WHERE layer = 'collective' UNION ALL SELECT python_stack_id FROM open_call)`
 
-const lostQuery = `SELECT coalesce(sum(count), 0), coalesce(max(ts_ns), 0), coalesce(arg_max(source, ts_ns), '') FROM warning WHERE kind = 'lost'`
+const lostQuery = `SELECT coalesce(sum(count), 0), coalesce(max(ts_ns), 0), coalesce(arg_max(source, ts_ns), '') FROM warning
+	WHERE kind = 'lost'`
 
 func readJob(ctx context.Context, db *dataset.DB) (*flightrecorder.Job, error) {
 	job := &flightrecorder.Job{Frames: map[int64][]flightrecorder.Frame{}}
@@ -102,7 +103,8 @@ func scanFrames(rows *sql.Rows, job *flightrecorder.Job) error {
 func scanCall(rows *sql.Rows, job *flightrecorder.Job) error {
 	var c flightrecorder.Call
 	var elements, stack, started, completed sql.NullInt64
-	if err := rows.Scan(&c.PID, &c.Communicator, &c.Number, &c.Name, &c.CreatedNS, &elements, &c.Dtype, &stack, &started, &completed); err != nil {
+	if err := rows.Scan(&c.PID, &c.Communicator, &c.Number, &c.Name, &c.CreatedNS, &elements, &c.Dtype, &stack, &started,
+		&completed); err != nil {
 		return err
 	}
 	c.Elements, c.Stack, c.StartedNS, c.CompletedNS = present(elements), stack.Int64, present(started), present(completed)

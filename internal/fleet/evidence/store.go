@@ -44,7 +44,8 @@ const apart = time.Minute
 
 // hangQuery asks for the newest rows first, so that a flood of old ones pushes none out.
 const hangQuery = `SELECT job, host, ts_ns, since_ns, pid, rank, ended, communicator, coalesce(group_name, ''), group_rank, group_ranks,
-	issued_number, coalesce(issued_name, ''), open_number, coalesce(open_name, ''), coalesce(open_for_ns, 0), coalesce(place, ''), coalesce(threads, ''), coalesce(dump, '')
+	issued_number, coalesce(issued_name, ''), open_number, coalesce(open_name, ''), coalesce(open_for_ns, 0), coalesce(place, ''),
+	coalesce(threads, ''), coalesce(dump, '')
 FROM hang WHERE job = ? AND ts_ns >= ? AND ts_ns <= ? ORDER BY ts_ns DESC, host, pid, communicator LIMIT ` // and how many
 
 // stored is a node's part of an incident.

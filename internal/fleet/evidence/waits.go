@@ -36,7 +36,8 @@ const openQuery = `SELECT communicator, pid, min(sequence_number), max(seen_ns -
 	coalesce(arg_min(name, sequence_number) FILTER (category = 'work'), min(name))
 FROM open_call WHERE communicator IS NOT NULL AND sequence_number IS NOT NULL GROUP BY ALL`
 
-const processesQuery = `SELECT pid, max(rank), count(framework) > 0 FROM process WHERE ended_ns IS NULL GROUP BY pid ORDER BY max(rank) NULLS LAST, pid`
+const processesQuery = `SELECT pid, max(rank), count(framework) > 0 FROM process WHERE ended_ns IS NULL GROUP BY pid
+	ORDER BY max(rank) NULLS LAST, pid`
 
 // readWaits reads what a dataset has of groups, waits and threads that stood still.
 func readWaits(ctx context.Context, db *dataset.DB) (*hang.Recording, error) {
@@ -46,10 +47,12 @@ func readWaits(ctx context.Context, db *dataset.DB) (*hang.Recording, error) {
 			return place(ctx, db, "SELECT frames FROM stack WHERE stack_id = ? LIMIT 1", stack)
 		},
 		LastPlace: func(pid int64) string {
-			return place(ctx, db, "SELECT frames FROM sample JOIN stack USING (stack_id) WHERE pid = ? AND tid = pid ORDER BY ts_ns DESC LIMIT 1", pid)
+			return place(ctx, db, "SELECT frames FROM sample JOIN stack USING (stack_id) WHERE pid = ? AND tid = pid ORDER BY ts_ns "+
+				"DESC LIMIT 1", pid)
 		},
 	}
-	if err := each(ctx, db, "SELECT coalesce(any_value(host), '') FROM session", func(rows *sql.Rows) error { return rows.Scan(&r.Host) }); err != nil {
+	if err := each(ctx, db, "SELECT coalesce(any_value(host), '') FROM session",
+		func(rows *sql.Rows) error { return rows.Scan(&r.Host) }); err != nil {
 		return nil, err
 	}
 	if err := each(ctx, db, ranksQuery, func(rows *sql.Rows) error {
@@ -105,7 +108,8 @@ func present(n sql.NullInt64) *int64 {
 
 var threadsQuery = fmt.Sprintf(`SELECT t.pid, t.tid, coalesce(n.name, ''), coalesce(t.syscall, ''), (t.seen_ns - t.since_ns) / 1e9,
 	coalesce(t.state, ''), coalesce(t.stack_id, 0), coalesce(s.status, '') = 'complete', CAST(to_json(list_transform(s.frames[1:%d],
-	lambda f: {kind: f.kind, "function": coalesce(f."function", ''), file: coalesce(f.file, ''), line: coalesce(f.line, 0), module: coalesce(f.module, '')})) AS VARCHAR)
+	lambda f: {kind: f.kind, "function": coalesce(f."function", ''), file: coalesce(f.file, ''), line: coalesce(f.line, 0),
+	module: coalesce(f.module, '')})) AS VARCHAR)
 FROM still_thread t LEFT JOIN (SELECT pid, tid, any_value(name) AS name FROM thread GROUP BY ALL) n USING (pid, tid)
 LEFT JOIN (SELECT stack_id, any_value(frames) AS frames, any_value(status) AS status FROM stack
 	WHERE stack_id IN (SELECT stack_id FROM still_thread) GROUP BY stack_id) s USING (stack_id)
@@ -143,8 +147,10 @@ func readThreads(ctx context.Context, db *dataset.DB) (map[int64][]hang.Thread, 
 // place is the innermost frame of the job's own code in the stack that a query finds.
 func place(ctx context.Context, db *dataset.DB, query string, argument int64) string {
 	var text sql.NullString
-	err := db.Row(ctx, `SELECT f.file || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '') FROM (SELECT unnest(frames) AS f, generate_subscripts(frames, 1) AS depth FROM (`+query+`))
-WHERE f.kind = 'python' ORDER BY f.file LIKE '%-packages/%' OR f.file LIKE '%/lib/python3%' OR f.file LIKE '<%', depth LIMIT 1`, []any{argument}, &text)
+	err := db.Row(ctx, `SELECT f.file || coalesce(':' || f.line, '') || ' ' || coalesce(f."function", '')
+		FROM (SELECT unnest(frames) AS f, generate_subscripts(frames, 1) AS depth FROM (`+query+`))
+WHERE f.kind = 'python' ORDER BY f.file LIKE '%-packages/%' OR f.file LIKE '%/lib/python3%' OR f.file LIKE '<%', depth LIMIT 1`,
+		[]any{argument}, &text)
 	if err != nil {
 		return "" // no such stack yet
 	}

@@ -99,7 +99,8 @@ const minute = int64(time.Minute)
 
 // Compare answers from an opened store (its directory v1).
 func Compare(ctx context.Context, db *dataset.DB, q Question) (*Result, error) {
-	r := &Result{Job: q.Job, FailOnPercent: q.FailOnPercent, Workers: []Worker{}, Functions: []Function{}, Kernels: []Kernel{}, Notes: []string{}}
+	r := &Result{Job: q.Job, FailOnPercent: q.FailOnPercent, Workers: []Worker{}, Functions: []Function{}, Kernels: []Kernel{},
+		Notes: []string{}}
 	if err := r.choose(ctx, db, q); err != nil {
 		return nil, err
 	}
@@ -159,7 +160,8 @@ func (r *Result) choose(ctx context.Context, db *dataset.DB, q Question) error {
 	r.Method = "best"
 	then, ok := best(r.Minutes, r.Now.BeginNS, q.Since)
 	if !ok {
-		return fmt.Errorf("%w: job %q has no %d steps in %v before the last %v; try --since with less, or --ago", ErrNoHistory, r.Job, fewSteps, q.Look, q.Since)
+		return fmt.Errorf("%w: job %q has no %d steps in %v before the last %v; try --since with less, or --ago", ErrNoHistory, r.Job, fewSteps,
+			q.Look, q.Since)
 	}
 	r.Then = then
 	return nil
@@ -258,7 +260,8 @@ func (r *Result) chooseMeaning(ctx context.Context, db *dataset.DB) error {
 	if len(db.Files("pattern")) == 0 {
 		return nil
 	}
-	const query = `SELECT coalesce(analysis_version, '') AS v FROM pattern WHERE job = ? AND begin_ns < ? AND end_ns > ? GROUP BY v ORDER BY len(v) DESC, v DESC`
+	const query = `SELECT coalesce(analysis_version, '') AS v FROM pattern WHERE job = ? AND begin_ns < ? AND end_ns > ? GROUP BY v
+		ORDER BY len(v) DESC, v DESC`
 	versions := func(of Stretch) (all []string, err error) {
 		rows, err := db.Query(ctx, query, r.Job, of.EndNS, of.BeginNS)
 		if err != nil {
@@ -284,14 +287,16 @@ func (r *Result) chooseMeaning(ctx context.Context, db *dataset.DB) error {
 	}
 	r.meaning = now[0]
 	if len(now) > 1 || len(then) > 1 || len(then) == 1 && then[0] != r.meaning {
-		r.Notes = append(r.Notes, fmt.Sprintf("there are patterns of several versions of the analysis, which do not mean the same: functions are compared by those of version %s",
+		r.Notes = append(r.Notes, fmt.Sprintf("there are patterns of several versions of the analysis, which do not mean the same: functions "+
+			"are compared by those of version %s",
 			cmp.Or(r.meaning, "unknown")))
 	}
 	return nil
 }
 
 func (s *side) readSteps(ctx context.Context, db *dataset.DB, job string, of *Stretch) error {
-	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT begin_ns // %d AS minute, coalesce(rank, -1), host, pid, count(*), sum(period_ns) / 1e6, sum(greatest(period_ns - wait_ns, 0)) / 1e6
+	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT begin_ns // %d AS minute, coalesce(rank, -1), host, pid, count(*), sum(period_ns) / 1e6,
+		sum(greatest(period_ns - wait_ns, 0)) / 1e6
 		FROM worker_step WHERE job = ? AND begin_ns >= ? AND begin_ns < ? GROUP BY ALL ORDER BY ALL`, minute), job, of.BeginNS, of.EndNS)
 	if err != nil {
 		return fmt.Errorf("reading steps: %w", err)
@@ -339,7 +344,8 @@ func (s *side) readFunctions(ctx context.Context, db *dataset.DB, job, meaning s
 	}
 	rows, err := db.Query(ctx, minutesOf(pattern.Sampled)+`
 		SELECT (SELECT count(*) FROM windows), class, name, function_id, max(coalesce(file, '')), mode(coalesce(line, 0)), sum(beta) / max(n)
-		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute, function_id`, job, meaning, of.EndNS, of.BeginNS)
+		FROM p JOIN windows USING (minute) GROUP BY minute, class, name, function_id ORDER BY minute,
+		function_id`, job, meaning, of.EndNS, of.BeginNS)
 	if err != nil {
 		return fmt.Errorf("reading patterns: %w", err)
 	}
@@ -421,7 +427,8 @@ func (r *Result) workers(then, now *side) {
 		r.Workers = append(r.Workers, w)
 	}
 	slices.SortFunc(r.Workers, func(a, b Worker) int {
-		return cmp.Or(cmp.Compare(b.growth(), a.growth()), cmp.Compare(rank(a), rank(b)), strings.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID))
+		return cmp.Or(cmp.Compare(b.growth(), a.growth()), cmp.Compare(rank(a), rank(b)), strings.Compare(a.Host, b.Host),
+			cmp.Compare(a.PID, b.PID))
 	})
 }
 
@@ -460,6 +467,7 @@ func (r *Result) functions(then, now *side) {
 		r.Notes = append(r.Notes, "one side has no patterns: which function changed is not told")
 	}
 	slices.SortFunc(r.Functions, func(a, b Function) int {
-		return cmp.Or(cmp.Compare(math.Abs(b.NowMS-b.ThenMS), math.Abs(a.NowMS-a.ThenMS)), strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(math.Abs(b.NowMS-b.ThenMS), math.Abs(a.NowMS-a.ThenMS)), strings.Compare(a.Name, b.Name),
+			strings.Compare(a.File, b.File))
 	})
 }

@@ -50,16 +50,19 @@ func restarted(t *testing.T, minutes int64, length func(n int64) float64, again 
 			if rank == 1 {
 				own = period - 10
 			}
-			p := pattern.Pattern{Host: b.Host, PID: pid, Rank: rank, BeginNS: at, EndNS: at + minute, ObservedNS: minute, Coverage: 1, Basis: pattern.Sampled, Resource: "cpu"}
+			p := pattern.Pattern{Host: b.Host, PID: pid, Rank: rank, BeginNS: at, EndNS: at + minute, ObservedNS: minute, Coverage: 1,
+				Basis: pattern.Sampled, Resource: "cpu"}
 			work, slow := p, p
 			work.Function, work.Class, work.Name, work.Beta = 1, pattern.Compute, "aten::mm", 20/period
-			slow.Function, slow.Class, slow.Name, slow.File, slow.Line, slow.Beta = 2, pattern.Python, "tokenize (tok.py)", "/a/tok.py", 7, (own-20)/period
+			slow.Function, slow.Class, slow.Name, slow.File, slow.Line, slow.Beta = 2, pattern.Python, "tokenize (tok.py)", "/a/tok.py", 7,
+				(own-20)/period
 			b.Patterns = append(b.Patterns, work)
 			if slow.Beta > 0 {
 				b.Patterns = append(b.Patterns, slow)
 			}
 			for k := range int64(100) {
-				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n*100 + k, BeginNS: at + k*minute/100, PeriodNS: int64(period * 1e6), WaitNS: int64((period - own) * 1e6), LoadNS: -1})
+				b.Steps = append(b.Steps, pattern.Step{PID: p.PID, Rank: rank, Number: n*100 + k, BeginNS: at + k*minute/100,
+					PeriodNS: int64(period * 1e6), WaitNS: int64((period - own) * 1e6), LoadNS: -1})
 			}
 		}
 		for _, b := range runs {
@@ -95,7 +98,8 @@ func TestAJobThatBecameSlowerIsComparedWithItsBest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || math.Abs(r.ChangePercent-20) > 1 || r.Job != "llama" || r.Now.Workers != 2 || r.Now.Steps < 1900 {
+	if r.Verdict != verdict.Regression || r.ExitCode() != verdict.ExitRegression || math.Abs(r.ChangePercent-20) > 1 || r.Job != "llama" ||
+		r.Now.Workers != 2 || r.Now.Steps < 1900 {
 		t.Errorf("%+v", r)
 	}
 	for _, want := range []string{"tokenize (tok.py:7)", "on rank 1", "best 10m0s"} {
@@ -151,7 +155,8 @@ func TestVerdicts(t *testing.T) {
 		{"a little slower than --fail-on", slower(50, 2), tenMinutes, verdict.Neutral},
 		{"faster than an hour ago", slower(100, -12), Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Improvement},
 		{"as an hour ago", flat, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Neutral},
-		{"every minute another", func(n int64) float64 { return 60 + 30*float64(n%3) - 25*float64((n/55)%2)*float64(n%2) }, Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Inconclusive},
+		{"every minute another", func(n int64) float64 { return 60 + 30*float64(n%3) - 25*float64((n/55)%2)*float64(n%2) },
+			Question{Since: 10 * time.Minute, Ago: time.Hour, FailOnPercent: 5}, verdict.Inconclusive},
 		{"one minute", slower(119, 12), Question{Since: 30 * time.Second, Ago: time.Hour, FailOnPercent: 5}, verdict.Inconclusive},
 	} {
 		r, err := Compare(t.Context(), job(t, 120, c.length), c.q)
@@ -201,8 +206,9 @@ func TestFunctionsAreComparedWithinOneVersion(t *testing.T) {
 			version, share = "1", 0.5
 		}
 		rank, at := int32(0), begin+n*minute
-		rows := []store.PatternRow{{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Begin: at, End: at + minute, Observed: minute, Coverage: 1,
-			Basis: "samples", Function: 1, Class: "host", Name: "preempted", Beta: share, AnalysisID: version}}
+		rows := []store.PatternRow{{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Begin: at, End: at + minute, Observed: minute,
+			Coverage: 1,
+			Basis:    "samples", Function: 1, Class: "host", Name: "preempted", Beta: share, AnalysisID: version}}
 		content, err := store.Encode(rows)
 		if err != nil {
 			t.Fatal(err)
@@ -213,7 +219,8 @@ func TestFunctionsAreComparedWithinOneVersion(t *testing.T) {
 		}
 		var steps []store.StepRow
 		for k := range int64(100) {
-			steps = append(steps, store.StepRow{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Number: n*100 + k, Begin: at + k*minute/100, Period: 100e6})
+			steps = append(steps, store.StepRow{Session: "s", Job: "llama", Host: "a", PID: 100, Rank: &rank, Number: n*100 + k,
+				Begin: at + k*minute/100, Period: 100e6})
 		}
 		if content, err = store.Encode(steps); err != nil {
 			t.Fatal(err)

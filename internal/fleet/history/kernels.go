@@ -103,7 +103,8 @@ func (r *Result) kernelsOfBoth(ctx context.Context, db *dataset.DB) error {
 			return err
 		}
 		if then.minutes > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("there is no recording with launches of the time that is compared with: kernels are compared with those of all %d minutes before now of which there is one", then.minutes))
+			r.Notes = append(r.Notes, fmt.Sprintf("there is no recording with launches of the time that is compared with: kernels are compared "+
+				"with those of all %d minutes before now of which there is one", then.minutes))
 		}
 	}
 	r.kernels(then, now)
@@ -129,7 +130,8 @@ func (r *Result) kernels(then, now *onDevice) {
 	}
 	for f := range seen {
 		before, after := then.of(f), now.of(f)
-		k := Kernel{Class: f.class, Name: f.name, ThenLoMS: steps.Mean(before.least), ThenHiMS: steps.Mean(before.most), NowLoMS: steps.Mean(after.least), NowHiMS: steps.Mean(after.most)}
+		k := Kernel{Class: f.class, Name: f.name, ThenLoMS: steps.Mean(before.least), ThenHiMS: steps.Mean(before.most),
+			NowLoMS: steps.Mean(after.least), NowHiMS: steps.Mean(after.most)}
 		switch {
 		case k.growth() > 0:
 			k.Significant = r.grown(before.most, after.least)

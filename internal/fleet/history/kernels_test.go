@@ -30,13 +30,15 @@ func launches(t *testing.T, recordings map[int64][2]float64) *dataset.DB {
 			period += 20
 		}
 		for k := range int64(100) {
-			b.Steps = append(b.Steps, pattern.Step{PID: 100, Number: n*100 + k, BeginNS: at + k*minute/100, PeriodNS: int64(period * 1e6), LoadNS: -1})
+			b.Steps = append(b.Steps, pattern.Step{PID: 100, Number: n*100 + k, BeginNS: at + k*minute/100, PeriodNS: int64(period * 1e6),
+				LoadNS: -1})
 		}
 		ms, is := recordings[n]
 		if !is {
 			continue
 		}
-		p := pattern.Pattern{Host: "a", PID: 100, BeginNS: at, EndNS: at + 20e9, ObservedNS: 20e9, Coverage: 1, Basis: pattern.Device, Resource: "device", Class: pattern.Kernel}
+		p := pattern.Pattern{Host: "a", PID: 100, BeginNS: at, EndNS: at + 20e9, ObservedNS: 20e9, Coverage: 1, Basis: pattern.Device,
+			Resource: "device", Class: pattern.Kernel}
 		gemm, relu := p, p
 		gemm.Function, gemm.Name, gemm.Beta, gemm.BetaLo, gemm.BetaHi = 1, "gemm", ms[0]/period, ms[0]/period, ms[1]/period
 		relu.Function, relu.Name, relu.Beta, relu.BetaLo, relu.BetaHi = 2, "relu", 5/period, 5/period, 5/period
@@ -63,7 +65,8 @@ func TestTheKernelThatTakesLongerIsNamed(t *testing.T) {
 	}{
 		{"bounds that are apart", map[int64][2]float64{1: {20, 30}, 5: {21, 31}, 52: {48, 60}, 57: {49, 62}}, true, ""},
 		{"bounds that meet", map[int64][2]float64{1: {20, 50}, 5: {21, 51}, 52: {40, 60}, 57: {41, 62}}, false, ""},
-		{"recorded before now, but not then", map[int64][2]float64{20: {20, 30}, 30: {21, 31}, 52: {48, 60}, 57: {49, 62}}, true, "all 2 minutes before now"},
+		{"recorded before now, but not then", map[int64][2]float64{20: {20, 30}, 30: {21, 31}, 52: {48, 60}, 57: {49, 62}}, true,
+			"all 2 minutes before now"},
 		{"a single one", map[int64][2]float64{1: {20, 30}, 5: {21, 31}, 52: {48, 60}}, false, "a single minute"},
 		{"none before", map[int64][2]float64{52: {48, 60}, 57: {49, 62}}, false, "which kernel changed is not told"},
 	} {

@@ -32,7 +32,8 @@ func (r *Result) sentence() string {
 	if r.Method == "best" {
 		than = fmt.Sprintf("in its best %v, from %s on", r.Then.length(), clock(r.Then.BeginNS))
 	}
-	text := fmt.Sprintf("%s: a step takes %.1f ms instead of %.1f ms %s, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+string(r.Verdict[1:]),
+	text := fmt.Sprintf("%s: a step takes %.1f ms instead of %.1f ms %s, %.1f %% %s", strings.ToUpper(string(r.Verdict[:1]))+
+		string(r.Verdict[1:]),
 		r.Now.MeanMS, r.Then.MeanMS, than, math.Abs(r.ChangePercent), direction)
 	switch r.Verdict {
 	case verdict.Inconclusive:
@@ -85,7 +86,8 @@ func (f Function) label() string {
 // WriteText writes the sentence, the picture of the steps, and what changed.
 func (r *Result) WriteText(w io.Writer, top int) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s\n\njob %s: then %s, now %s, %v each\n", printable.Text(r.Sentence), printable.Short(r.Job), clock(r.Then.BeginNS), clock(r.Now.BeginNS), r.Now.length())
+	fmt.Fprintf(out, "%s\n\njob %s: then %s, now %s, %v each\n", printable.Text(r.Sentence), printable.Short(r.Job), clock(r.Then.BeginNS),
+		clock(r.Now.BeginNS), r.Now.length())
 	for _, note := range r.Notes {
 		fmt.Fprintf(out, "note: %s\n", printable.Text(note))
 	}
@@ -97,7 +99,8 @@ func (r *Result) WriteText(w io.Writer, top int) error {
 			fmt.Fprintf(out, "of %d workers the %d that grew most:\n", len(r.Workers), top)
 			break
 		}
-		t.AppendRow(table.Row{mark(worker.Significant), worker.name(), printable.Short(worker.Host), ms(worker.ThenMS), ms(worker.NowMS), change(worker.ThenMS, worker.NowMS)})
+		t.AppendRow(table.Row{mark(worker.Significant), worker.name(), printable.Short(worker.Host), ms(worker.ThenMS), ms(worker.NowMS),
+			change(worker.ThenMS, worker.NowMS)})
 	}
 	terminal.Render(out, t)
 	fmt.Fprintln(out)
@@ -136,7 +139,8 @@ func (r *Result) writeKernels(out io.Writer, top int) {
 		if k.growth() != 0 {
 			certain = fmt.Sprintf("%+.2f", k.growth())
 		}
-		t.AppendRow(table.Row{mark(k.Significant), k.Class, between(k.ThenLoMS, k.ThenHiMS), between(k.NowLoMS, k.NowHiMS), certain, printable.Text(k.Name)})
+		t.AppendRow(table.Row{mark(k.Significant), k.Class, between(k.ThenLoMS, k.ThenHiMS), between(k.NowLoMS, k.NowHiMS), certain,
+			printable.Text(k.Name)})
 	}
 	terminal.Render(out, t)
 	if left := len(r.Kernels) - top; left > 0 {
@@ -214,6 +218,7 @@ func (r *Result) writePicture(out io.Writer) {
 			marks[i] = 'n'
 		}
 	}
-	fmt.Fprintf(out, "\nms a step, %s to %s, %d min a column (%.1f to %.1f ms, from 0; t then, n now)\n  %s\n  %s\n\n", clock(first), clock(last), each/minute, lowest, highest,
+	fmt.Fprintf(out, "\nms a step, %s to %s, %d min a column (%.1f to %.1f ms, from 0; t then, n now)\n  %s\n  %s\n\n", clock(first),
+		clock(last), each/minute, lowest, highest,
 		string(steps), strings.TrimRight(string(marks), " "))
 }

@@ -102,12 +102,14 @@ func manifestList(s snapshot, manifests []listed) []byte {
 		e.long(s.Sequence)
 		e.long(least)
 		e.long(s.ID)
-		for _, n := range slices.Concat([]int64{files[added], files[existing], files[deleted]}, []int64{rows[added], rows[existing], rows[deleted]}) {
+		for _, n := range slices.Concat([]int64{files[added], files[existing], files[deleted]}, []int64{rows[added], rows[existing],
+			rows[deleted]}) {
 			e.long(n)
 		}
 	}
 	return container(map[string]string{
-		"avro.schema": listSchema, "avro.codec": "null", "format-version": "2", "snapshot-id": fmt.Sprint(s.ID), "sequence-number": fmt.Sprint(s.Sequence),
+		"avro.schema": listSchema, "avro.codec": "null", "format-version": "2", "snapshot-id": fmt.Sprint(s.ID),
+		"sequence-number":    fmt.Sprint(s.Sequence),
 		"parent-snapshot-id": "null",
 	}, len(manifests), e.Bytes())
 }

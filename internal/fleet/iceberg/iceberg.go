@@ -63,7 +63,8 @@ func (t *Table) Files(ctx context.Context) ([]Entry, error) {
 
 // Keep makes the table one of these files: footer is asked for what is to be known of each
 // that is new. It changes nothing where they are the table's already.
-func (t *Table) Keep(ctx context.Context, paths []string, footer func(path string, column func(name string) int) (Entry, error)) (changed bool, err error) {
+func (t *Table) Keep(ctx context.Context, paths []string, footer func(path string, column func(name string) int) (Entry,
+	error)) (changed bool, err error) {
 	for range mostTries {
 		version, _, err := t.versions(ctx)
 		if err != nil {
@@ -153,7 +154,8 @@ func (t *Table) load(ctx context.Context, version int64) (*table, []Entry, error
 }
 
 // commit makes one version after another; done is false if another came first.
-func (t *Table) commit(ctx context.Context, version int64, paths []string, footer func(string, func(string) int) (Entry, error)) (done, changed bool, err error) {
+func (t *Table) commit(ctx context.Context, version int64, paths []string, footer func(string, func(string) int) (Entry, error)) (done,
+	changed bool, err error) {
 	m, before, err := t.load(ctx, version)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, false, nil // others have gone on

@@ -75,7 +75,8 @@ func footer(path string, column func(string) int) (Entry, error) {
 		return Entry{}, ErrLeaveOut
 	}
 	id := column("begin_ns")
-	return Entry{Bytes: 100, Rows: 7, Lower: map[int][]byte{id: []byte("12345678")}, Upper: map[int][]byte{id: []byte("abcdefgh"), id + 1: nil}}, nil
+	return Entry{Bytes: 100, Rows: 7, Lower: map[int][]byte{id: []byte("12345678")}, Upper: map[int][]byte{id: []byte("abcdefgh"),
+		id + 1: nil}}, nil
 }
 
 func paths(t *testing.T, table *Table) (all []string) {
@@ -97,7 +98,8 @@ func TestATableHasTheFilesThatItIsToHave(t *testing.T) {
 	for n, c := range []struct {
 		files   []string
 		changed bool
-	}{{nil, true}, {[]string{"a", "bad", "b"}, true}, {[]string{"b", "a", "bad"}, false}, {[]string{"b", "c"}, true}, {[]string{"c"}, true}, {nil, true}, {nil, false},
+	}{{nil, true}, {[]string{"a", "bad", "b"}, true}, {[]string{"b", "a", "bad"}, false}, {[]string{"b", "c"}, true}, {[]string{"c"}, true},
+		{nil, true}, {nil, false},
 		{[]string{"x"}, true}, {[]string{"y"}, true}, {[]string{"z"}, true}, {[]string{"é"}, true}} {
 		changed, err := table.Keep(t.Context(), c.files, footer)
 		if err != nil || changed != c.changed {
@@ -110,7 +112,8 @@ func TestATableHasTheFilesThatItIsToHave(t *testing.T) {
 		}
 	}
 	files, err := table.Files(t.Context())
-	if err != nil || len(files) != 1 || files[0].Rows != 7 || files[0].Bytes != 100 || string(files[0].Lower[2]) != "12345678" || len(files[0].Upper) != 2 {
+	if err != nil || len(files) != 1 || files[0].Rows != 7 || files[0].Bytes != 100 || string(files[0].Lower[2]) != "12345678" ||
+		len(files[0].Upper) != 2 {
 		t.Errorf("%+v, %v", files, err)
 	}
 	// Nine versions were made: what the last five have is there, and no more.
@@ -121,7 +124,8 @@ func TestATableHasTheFilesThatItIsToHave(t *testing.T) {
 			versions++
 		}
 	}
-	if m.all["iceberg/t/metadata/version-hint.text"] != "9" || versions != keptVersions+keptSnapshots || m.all["iceberg/t/metadata/v9.metadata.json"] == "" {
+	if m.all["iceberg/t/metadata/version-hint.text"] != "9" || versions != keptVersions+keptSnapshots ||
+		m.all["iceberg/t/metadata/v9.metadata.json"] == "" {
 		t.Errorf("%q", keys)
 	}
 }

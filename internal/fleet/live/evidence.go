@@ -333,8 +333,9 @@ func (e *Evidence) Job() *flightrecorder.Job {
 			if n, ok := waiting[[2]int64{c.communicator, int64(pid)}]; ok && n == c.number && c.stack == 0 {
 				c.stack = stands[pid]
 			}
-			job.Calls = append(job.Calls, flightrecorder.Call{PID: int64(pid), Communicator: c.communicator, Number: c.number, Name: c.name, CreatedNS: c.created,
-				Elements: c.elements, Dtype: c.dtype, Stack: c.stack, StartedNS: c.started, CompletedNS: c.completed})
+			job.Calls = append(job.Calls, flightrecorder.Call{PID: int64(pid), Communicator: c.communicator, Number: c.number, Name: c.name,
+				CreatedNS: c.created,
+				Elements:  c.elements, Dtype: c.dtype, Stack: c.stack, StartedNS: c.started, CompletedNS: c.completed})
 			if c.stack != 0 && job.Frames[c.stack] == nil {
 				job.Frames[c.stack] = pythonFrames(e.stacks.of(c.stack))
 			}

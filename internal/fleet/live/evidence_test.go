@@ -33,7 +33,8 @@ func ranked(host string, until int64, ranks ...int32) *Evidence {
 	for _, rank := range ranks {
 		e.Write(&event.Batch{Processes: []event.Process{{PID: 100 + rank, Rank: &rank, Framework: &framework, StartedNS: 5}}})
 		id, first := group, int64(0) // the table was written when the first one was open
-		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg", Rank: &rank, Ranks: &size,
+		open.Communicators = append(open.Communicators, event.Communicator{PID: 100 + rank, ID: &id, Name: "0", Description: "default_pg",
+			Rank: &rank, Ranks: &size,
 			IssuedNumber: &first, IssuedName: issue.Name})
 		for n := range until + 1 {
 			e.Write(&event.Batch{Spans: []event.Span{asked(100+rank, n), ran(100+rank, n)}})
@@ -47,7 +48,8 @@ func at(n int64) int64 { return began + n*1e6 }
 
 func asked(pid int32, n int64) event.Span {
 	id, elements := group, int64(64)
-	return event.Span{PID: pid, TID: pid, Call: issue, StartNS: at(n), DurationNS: 1e3, SequenceNumber: n, Detail: &event.Detail{Communicator: &id, ElementCount: &elements, Dtype: "float"}}
+	return event.Span{PID: pid, TID: pid, Call: issue, StartNS: at(n), DurationNS: 1e3, SequenceNumber: n,
+		Detail: &event.Detail{Communicator: &id, ElementCount: &elements, Dtype: "float"}}
 }
 
 func ran(pid int32, n int64) event.Span {
@@ -64,15 +66,18 @@ func hangs(e *Evidence, n int64, seen int64, stands map[int32]string, waits ...i
 		e.Write(&event.Batch{Spans: []event.Span{asked(100+rank, n)}})
 		for i, c := range open.Communicators {
 			if c.PID == 100+rank {
-				open.Calls = append(open.Calls, event.OpenCall{StartNS: at(n), PID: 100 + rank, TID: 100 + rank, Call: work, Communicator: i, Number: &n})
+				open.Calls = append(open.Calls, event.OpenCall{StartNS: at(n), PID: 100 + rank, TID: 100 + rank, Call: work, Communicator: i,
+					Number: &n})
 			}
 		}
 	}
 	for rank, file := range stands {
 		stack, since := int64(1000+rank), at(n)
 		e.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{
-			{Kind: symbolize.Native, Function: "clock_nanosleep", Module: "libc.so.6"}, {Kind: symbolize.Python, Function: "work", File: file, Line: 88}}}}})
-		open.Threads = append(open.Threads, event.StillThread{SeenNS: seen, SinceNS: &since, PID: 100 + rank, TID: 100 + rank, StackID: &stack, State: event.ThreadSleeping})
+			{Kind: symbolize.Native, Function: "clock_nanosleep", Module: "libc.so.6"}, {Kind: symbolize.Python, Function: "work", File: file,
+				Line: 88}}}}})
+		open.Threads = append(open.Threads, event.StillThread{SeenNS: seen, SinceNS: &since, PID: 100 + rank, TID: 100 + rank, StackID: &stack,
+			State: event.ThreadSleeping})
 	}
 	e.Write(&event.Batch{OpenCalls: []event.OpenCalls{open}})
 }
@@ -104,7 +109,8 @@ func TestTheRankThatKeepsOthersWaitingIsNamedFromEvents(t *testing.T) {
 func TestANodeOfWhichNobodyWaitsSaysWhereItsRanksAre(t *testing.T) {
 	e := ranked("node-b", 6, 1)
 	hangs(e, 7, at(4007), map[int32]string{1: "cleanup.py"})
-	if v := hang.Judge(e.Recording(at(5007), at(6))); v.Kind != hang.KindIdle || v.Sentence != "no rank waits in a collective; rank 1 has stood still for 4.0 s at cleanup.py:88 work" {
+	if v := hang.Judge(e.Recording(at(5007), at(6))); v.Kind != hang.KindIdle || v.Sentence != "no rank waits in a collective; rank 1 has "+
+		"stood still for 4.0 s at cleanup.py:88 work" {
 		t.Errorf("%s: %s", v.Kind, v.Sentence)
 	}
 	// One that runs is where it was sampled last.
@@ -193,7 +199,8 @@ func TestDumpsAreMadeFromEvents(t *testing.T) {
 		}
 		last[c.PID] = c
 	}
-	if c := last[100]; c.Number != n || c.CompletedNS != nil || len(job.Frames[c.Stack]) != 1 || job.Frames[c.Stack][0].Filename != "train.py" {
+	if c := last[100]; c.Number != n || c.CompletedNS != nil || len(job.Frames[c.Stack]) != 1 ||
+		job.Frames[c.Stack][0].Filename != "train.py" {
 		t.Errorf("%+v %v", c, job.Frames)
 	}
 	if c := last[101]; c.Number != n-1 || c.CompletedNS == nil || *c.Elements != 64 {

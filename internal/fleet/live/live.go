@@ -154,7 +154,8 @@ func (s *Steps) Wait(since map[int32]int64) { s.waiting = since }
 // exit remembers which collective a process has left last.
 func (s *Steps) exit(span *event.Span) {
 	c := span.Call
-	if c.Layer != "collective" || c.Category != "work" || span.Detail == nil || span.Detail.Communicator == nil || span.SequenceNumber < 0 || span.DurationNS < 0 {
+	if c.Layer != "collective" || c.Category != "work" || span.Detail == nil || span.Detail.Communicator == nil || span.SequenceNumber < 0 ||
+		span.DurationNS < 0 {
 		return
 	}
 	end := span.StartNS + span.DurationNS

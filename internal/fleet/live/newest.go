@@ -46,8 +46,10 @@ type Newest struct {
 func NewNewest(e *Evidence) *Newest {
 	return &Newest{
 		evidence: e, processes: map[int32]event.Process{}, threads: map[thread]event.Thread{},
-		spans: lately[event.Span]{most: keptSpans}, samples: lately[event.Sample]{most: keptSamples}, memory: lately[event.Memory]{most: keptRows},
-		slices: lately[event.Slice]{most: keptRows}, flows: lately[event.Flow]{most: keptRows}, io: lately[event.IO]{most: keptRows}, shorts: lately[event.ShortProcess]{most: keptRows},
+		spans: lately[event.Span]{most: keptSpans}, samples: lately[event.Sample]{most: keptSamples},
+		memory: lately[event.Memory]{most: keptRows},
+		slices: lately[event.Slice]{most: keptRows}, flows: lately[event.Flow]{most: keptRows}, io: lately[event.IO]{most: keptRows},
+		shorts:   lately[event.ShortProcess]{most: keptRows},
 		counters: lately[event.Counter]{most: keptRows}, warnings: lately[event.Warning]{most: keptRows},
 	}
 }
@@ -190,7 +192,8 @@ func (n *Newest) short(from int64) (tables []string) {
 		cut   bool
 	}{
 		{"span", n.spans.cut(from, spanEnd)}, {"sample", n.samples.cut(from, sampleTime)}, {"memory", n.memory.cut(from, memoryTime)},
-		{"flow", n.flows.cut(from, flowTime)}, {"io", n.io.cut(from, ioTime)}, {"short_process", n.shorts.cut(from, shortTime)}, {"counter", n.counters.cut(from, counterTime)},
+		{"flow", n.flows.cut(from, flowTime)}, {"io", n.io.cut(from, ioTime)}, {"short_process", n.shorts.cut(from, shortTime)},
+		{"counter", n.counters.cut(from, counterTime)},
 	} {
 		if of.cut {
 			tables = append(tables, of.table)
@@ -203,7 +206,8 @@ func (n *Newest) short(from int64) (tables []string) {
 func (n *Newest) CopyTo(to event.Sink) error {
 	from := n.FromNS()
 	b := &event.Batch{
-		Samples: n.samples.since(from, sampleTime), IO: n.io.since(from, ioTime), ShortProcesses: n.shorts.since(from, shortTime), Spans: n.spans.since(from, spanEnd),
+		Samples: n.samples.since(from, sampleTime), IO: n.io.since(from, ioTime), ShortProcesses: n.shorts.since(from, shortTime),
+		Spans:  n.spans.since(from, spanEnd),
 		Memory: n.memory.since(from, memoryTime), Flows: n.flows.since(from, flowTime), Counters: n.counters.since(from, counterTime),
 		OpenCalls: []event.OpenCalls{n.evidence.open},
 		Warnings:  n.warnings.since(from, func(w *event.Warning) int64 { return w.TSNS }),
@@ -228,7 +232,8 @@ func (n *Newest) CopyTo(to event.Sink) error {
 	}
 	if short := n.short(from); len(short) > 0 {
 		b.Warnings = append(b.Warnings, event.Warning{TSNS: n.newestNS, Kind: "incomplete", Source: "newest_rows", Count: int64(len(short)),
-			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor, strings.Join(short, ", "))})
+			Detail: fmt.Sprintf("tables of which there was more in the last %s than is kept: the oldest rows are not here: %s", KeptFor,
+				strings.Join(short, ", "))})
 	}
 	return to.Write(b)
 }
@@ -240,7 +245,10 @@ func (n *Newest) who(b *event.Batch, from int64) {
 			b.Processes = append(b.Processes, p)
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(n.threads), func(a, b thread) int { return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.tid, b.tid)) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(n.threads), func(a, b thread) int {
+		return cmp.Or(cmp.Compare(a.pid, b.pid),
+			cmp.Compare(a.tid, b.tid))
+	}) {
 		if t := n.threads[id]; t.EndedNS == nil || *t.EndedNS >= from {
 			b.Threads = append(b.Threads, t)
 		}

@@ -42,8 +42,10 @@ func TestTheLastMomentsAreKeptWithTheirStacks(t *testing.T) {
 	n := NewNewest(e)
 	const second = int64(1e9)
 	tell := func(at, stack int64) {
-		e.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step", File: "/job/train.py", Line: int32(stack)}}}}})
-		n.Write(&event.Batch{Spans: []event.Span{{ID: at, StartNS: at, DurationNS: 10, PID: 1, Call: work, PythonStackID: stack, SliceID: stack}}})
+		e.Write(&event.Batch{Stacks: []event.Stack{{ID: stack, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python,
+			Function: "step", File: "/job/train.py", Line: int32(stack)}}}}})
+		n.Write(&event.Batch{Spans: []event.Span{{ID: at, StartNS: at, DurationNS: 10, PID: 1, Call: work, PythonStackID: stack,
+			SliceID: stack}}})
 		n.Write(&event.Batch{Slices: []event.Slice{{ID: stack, PID: 1}}})
 		n.Write(&event.Batch{Samples: []event.Sample{{TSNS: at, PID: 1, StackID: &stack}}})
 		n.Write(&event.Batch{Memory: []event.Memory{{TSNS: at, PID: 1, PythonStackID: stack}}})
@@ -93,7 +95,8 @@ func TestNewestIsBoundedAndKeepsTheLast(t *testing.T) {
 	if err := n.CopyTo(&k); err != nil {
 		t.Fatal(err)
 	}
-	if len(k.spans) != keptSpans || k.spans[0].ID != 2*keptSpans || !slices.IsSortedFunc(k.spans, func(a, b event.Span) int { return int(a.ID - b.ID) }) {
+	if len(k.spans) != keptSpans || k.spans[0].ID != 2*keptSpans || !slices.IsSortedFunc(k.spans,
+		func(a, b event.Span) int { return int(a.ID - b.ID) }) {
 		t.Errorf("%d spans from %d", len(k.spans), k.spans[0].ID)
 	}
 	if len(k.warnings) != 1 || k.warnings[0].Source != "newest_rows" || !strings.HasSuffix(k.warnings[0].Detail, "not here: span") {
@@ -106,9 +109,11 @@ func TestStacksThatAreNotKeptAreCounted(t *testing.T) {
 	e := NewEvidence("a")
 	n := NewNewest(e)
 	there, gone := int64(1), int64(2)
-	e.Write(&event.Batch{Stacks: []event.Stack{{ID: there, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python, Function: "step"}}}}})
+	e.Write(&event.Batch{Stacks: []event.Stack{{ID: there, Status: event.StackComplete, Frames: []symbolize.Frame{{Kind: symbolize.Python,
+		Function: "step"}}}}})
 	n.Write(&event.Batch{Samples: []event.Sample{{TSNS: 5, PID: 1, StackID: &there}, {TSNS: 6, PID: 1, StackID: &gone}, {TSNS: 7, PID: 1}}})
-	n.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 7, PID: 1, Call: work, PythonStackID: gone}, {ID: 2, StartNS: 8, PID: 1, Call: work}}})
+	n.Write(&event.Batch{Spans: []event.Span{{ID: 1, StartNS: 7, PID: 1, Call: work, PythonStackID: gone}, {ID: 2, StartNS: 8, PID: 1,
+		Call: work}}})
 	var k kept
 	if err := n.CopyTo(&k); err != nil {
 		t.Fatal(err)

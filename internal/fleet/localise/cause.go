@@ -178,7 +178,8 @@ func (f *Finding) sentence(workers int) string {
 		what = "the data loader, in " + what
 	}
 	if f.Kind == Common {
-		return fmt.Sprintf("%d of %d workers spend %s of their time in %s%s: %s", len(f.Workers), workers, percent(p.Beta), what, place, f.Cause.Name)
+		return fmt.Sprintf("%d of %d workers spend %s of their time in %s%s: %s", len(f.Workers), workers, percent(p.Beta), what, place,
+			f.Cause.Name)
 	}
 	if f.Kind == Own {
 		who, whose := fmt.Sprintf("%s spends", f.Workers[0]), "its own normal time"
@@ -190,22 +191,28 @@ func (f *Finding) sentence(workers int) string {
 			if n := len(f.Workers); n > 1 {
 				devices = fmt.Sprintf("the devices of %d of %d workers need", n, workers)
 			}
-			return fmt.Sprintf("%s %s of the time for %s, in %s %s at the most: %s", devices, bounds(p), what, whose, percent(f.PeersBeta), f.Cause.Name)
+			return fmt.Sprintf("%s %s of the time for %s, in %s %s at the most: %s", devices, bounds(p), what, whose, percent(f.PeersBeta),
+				f.Cause.Name)
 		}
-		return fmt.Sprintf("%s %s of the time in %s%s, in %s %s: %s", who, percent(p.Beta), what, place, whose, percent(f.PeersBeta), f.Cause.Name)
+		return fmt.Sprintf("%s %s of the time in %s%s, in %s %s: %s", who, percent(p.Beta), what, place, whose, percent(f.PeersBeta),
+			f.Cause.Name)
 	}
 	switch {
 	case p.Class == pattern.Host && p.Name == "stopped":
 		return fmt.Sprintf("%s was stopped by signals for %s of the time, its peers for %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta))
 	case p.Class == pattern.Host && p.Name == "throttled":
-		return fmt.Sprintf("%s was held back for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
+		return fmt.Sprintf("%s was held back for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta),
+			f.Cause.Name)
 	case p.Class == pattern.Host:
-		return fmt.Sprintf("%s, or a thread that it waited for, could run and had no CPU for %s of the time, its peers for %s: %s", f.Workers[0], percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
+		return fmt.Sprintf("%s, or a thread that it waited for, could run and had no CPU for %s of the time, its peers for %s: %s", f.Workers[0],
+			percent(p.Beta), percent(f.PeersBeta), f.Cause.Name)
 	}
 	if p.Basis == pattern.Device {
-		return fmt.Sprintf("the device of %s needs %s of the time for %s, those of its peers %s at the most: %s", f.Workers[0], bounds(p), what, percent(f.PeersBeta), f.Cause.Name)
+		return fmt.Sprintf("the device of %s needs %s of the time for %s, those of its peers %s at the most: %s", f.Workers[0], bounds(p), what,
+			percent(f.PeersBeta), f.Cause.Name)
 	}
-	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta), f.Cause.Name)
+	return fmt.Sprintf("%s spends %s of its time in %s%s, its peers %s: %s", f.Workers[0], percent(p.Beta), what, place, percent(f.PeersBeta),
+		f.Cause.Name)
 }
 
 // bounds of a share, or the share where it was measured.

@@ -12,8 +12,10 @@ import (
 func devices(bounds ...[2]float64) (all []pattern.Pattern) {
 	for rank, b := range bounds {
 		for window := range int64(2) {
-			all = append(all, pattern.Pattern{Host: "n", PID: int32(100 + rank), Rank: int32(rank), BeginNS: window * 20e9, EndNS: window*20e9 + 20e9, ObservedNS: 20e9,
-				Function: 9, Class: pattern.Kernel, Name: "gemm", Basis: pattern.Device, Resource: "device", Count: 100, Beta: b[0], BetaLo: b[0], BetaHi: b[1]})
+			all = append(all, pattern.Pattern{Host: "n", PID: int32(100 + rank), Rank: int32(rank), BeginNS: window * 20e9,
+				EndNS: window*20e9 + 20e9, ObservedNS: 20e9,
+				Function: 9, Class: pattern.Kernel, Name: "gemm", Basis: pattern.Device, Resource: "device", Count: 100, Beta: b[0], BetaLo: b[0],
+				BetaHi: b[1]})
 		}
 	}
 	return all
@@ -28,8 +30,11 @@ func TestADeviceIsAccusedWhereItsBoundsAreBeyondThoseOfItsPeers(t *testing.T) {
 		ranks  string
 		says   string
 	}{
-		{"measured, twice as long", [][2]float64{{.3, .3}, {.3, .3}, {.65, .65}, {.31, .31}}, "2", "the device of rank 2 needs 65 % of the time for gemm, those of its peers 30 % at the most: unknown: slower hardware, or more work than its peers have; no counter of its GPU is known"},
-		{"bounds that are apart", [][2]float64{{.1, .3}, {0, .3}, {.55, .9}}, "2", "the device of rank 2 needs 55 % to 90 % of the time for gemm, those of its peers 30 % at the most"},
+		{"measured, twice as long", [][2]float64{{.3, .3}, {.3, .3}, {.65, .65}, {.31, .31}}, "2",
+			"the device of rank 2 needs 65 % of the time for gemm, those of its peers 30 % at the most: unknown: slower hardware, or more work " +
+				"than its peers have; no counter of its GPU is known"},
+		{"bounds that are apart", [][2]float64{{.1, .3}, {0, .3}, {.55, .9}}, "2", "the device of rank 2 needs 55 % to 90 % of the time for " +
+			"gemm, those of its peers 30 % at the most"},
 		{"bounds that meet", [][2]float64{{.1, .5}, {0, .6}, {.55, .9}}, "", ""},
 		{"hardly more", [][2]float64{{.5, .5}, {.5, .5}, {.6, .6}}, "", ""},
 		{"hardly any", [][2]float64{{0, 0}, {0, 0}, {.009, .009}}, "", ""},

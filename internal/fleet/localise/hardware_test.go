@@ -15,8 +15,10 @@ func row(rank int, basis pattern.Basis, class pattern.Class, name string, beta, 
 	h := fnv.New64a()
 	what, _, _ := strings.Cut(name, " (GPU")
 	fmt.Fprint(h, basis, class, what)
-	return pattern.Pattern{Host: fmt.Sprintf("node%d", rank/8), PID: int32(rank%8 + 1), Rank: int32(rank), EndNS: 20e9, ObservedNS: 20e9, Coverage: 1, Function: h.Sum64(),
-		Class: class, Name: name, Basis: basis, Beta: beta, BetaLo: max(0, beta-0.01), BetaHi: min(1, beta+0.01), Mu: mu, Resource: "cpu", Count: 1000}
+	return pattern.Pattern{Host: fmt.Sprintf("node%d", rank/8), PID: int32(rank%8 + 1), Rank: int32(rank), EndNS: 20e9, ObservedNS: 20e9,
+		Coverage: 1, Function: h.Sum64(),
+		Class: class, Name: name, Basis: basis, Beta: beta, BetaLo: max(0, beta-0.01), BetaHi: min(1, beta+0.01), Mu: mu, Resource: "cpu",
+		Count: 1000}
 }
 
 // nodes is a window of ranks that compute, wait for one another and load, each with the counters of its node (synthetic).
@@ -79,9 +81,10 @@ func TestPlantedHardwareIsTheFirstCause(t *testing.T) {
 			rows = change(change(rows, "gpu_clock_sm", 1, 0.9e9), "Work::wait", 0.1, 0.02)
 			return append(rows, row(victim, pattern.Read, pattern.Host, "gpu_throttle_hardware_thermal (GPU 3)", 1, 0.9))
 		}},
-		{"a kernel that is slow by its clock", "hardware", "for a reason that its driver does not say", func(rows []pattern.Pattern) []pattern.Pattern {
-			return change(change(rows, "gpu_clock_sm", 1, 1.2e9), "gemm", 0.8, 0)
-		}},
+		{"a kernel that is slow by its clock", "hardware", "for a reason that its driver does not say",
+			func(rows []pattern.Pattern) []pattern.Pattern {
+				return change(change(rows, "gpu_clock_sm", 1, 1.2e9), "gemm", 0.8, 0)
+			}},
 		{"a kernel with more work", "unknown", "is that of its peers", func(rows []pattern.Pattern) []pattern.Pattern {
 			return change(rows, "gemm", 0.8, 0)
 		}},
@@ -109,7 +112,8 @@ func TestPlantedHardwareIsTheFirstCause(t *testing.T) {
 			}
 		}
 		found := Compare(together(all)).Findings
-		if len(found) == 0 || len(found[0].Workers) != 1 || found[0].Workers[0].Rank != victim || found[0].Cause.Class != c.class || !strings.Contains(found[0].Cause.Name, c.want) {
+		if len(found) == 0 || len(found[0].Workers) != 1 || found[0].Workers[0].Rank != victim || found[0].Cause.Class != c.class ||
+			!strings.Contains(found[0].Cause.Name, c.want) {
 			t.Errorf("%s: %d findings, want one of rank %d first, %q", c.fault, len(found), victim, c.want)
 			for _, f := range found[:min(len(found), 2)] {
 				t.Errorf("  %+v: %s", f.Cause, f.Sentence)

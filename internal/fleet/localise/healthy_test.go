@@ -31,16 +31,19 @@ func healthyWindow(t *testing.T, random *rand.Rand, workers int, length int64) (
 			{ID: 2, Frames: []event.Frame{{Kind: symbolize.Native, Function: "c10d::Work::wait"}, work}},
 			{ID: 3, Frames: []event.Frame{work}},
 		}})
-		c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward",
+			Name: "Engine::execute"}, DurationNS: 1}}})
 		off := func(tid int32, cause string, at, ns, ready int64, stack int64) event.Sample {
-			return event.Sample{PID: 1, TID: tid, State: event.OffCPU, Cause: cause, TSNS: 1e15 + at, WeightNS: ns, ReadyNS: ready, StackID: &stack, Syscall: "futex"}
+			return event.Sample{PID: 1, TID: tid, State: event.OffCPU, Cause: cause, TSNS: 1e15 + at, WeightNS: ns, ReadyNS: ready, StackID: &stack,
+				Syscall: "futex"}
 		}
 		look := random.Int64N(10 * ms)
 		for at := int64(0); at < length; {
 			own := 4*ms + random.Int64N(8*ms)
 			for ; look < at+own; look += 10_101_010 {
 				stack := int64(1 + 2*random.IntN(2))
-				c.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 1, State: event.OnCPU, TSNS: 1e15 + look, WeightNS: 10_101_010, StackID: &stack}}})
+				c.Write(&event.Batch{Samples: []event.Sample{{PID: 1, TID: 1, State: event.OnCPU, TSNS: 1e15 + look, WeightNS: 10_101_010,
+					StackID: &stack}}})
 			}
 			if at += own; random.Float64() < busy[at/1e9] {
 				delay := ms + random.Int64N(6*ms)

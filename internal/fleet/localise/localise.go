@@ -94,7 +94,8 @@ func Compare(patterns []pattern.Pattern) Result {
 	switch n := len(t.workers); {
 	case n < 3:
 		r.Method = "none"
-		r.Notes = append(r.Notes, "fewer than three workers: none can be told from its peers, only what exceeds the expectation of its class is reported")
+		r.Notes = append(r.Notes, "fewer than three workers: none can be told from its peers, only what exceeds the expectation of its class "+
+			"is reported")
 	case n < fewWorkers:
 		r.Method = "leave_one_out"
 	}

@@ -100,7 +100,8 @@ func TestWhatMostWorkersHaveIsCommon(t *testing.T) {
 			BetaHi: 0.081, Wait: "clock_nanosleep", ObservedNS: 20e9})
 	}
 	r := Compare(all)
-	if len(r.Findings) != 1 || r.Findings[0].Kind != Common || len(r.Findings[0].Workers) != 16 || r.Findings[0].Cause.Name != "Python code that sleeps" {
+	if len(r.Findings) != 1 || r.Findings[0].Kind != Common || len(r.Findings[0].Workers) != 16 ||
+		r.Findings[0].Cause.Name != "Python code that sleeps" {
 		t.Errorf("%+v", r.Findings)
 	}
 }
@@ -117,7 +118,8 @@ func TestTheShortestWaitPointsAtTheCulprit(t *testing.T) {
 		}
 	}))
 	i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Kind == Special })
-	if i < 0 || r.Findings[i].Workers[0].Rank != 5 || !r.Findings[i].Cause.Symptom || !strings.Contains(r.Findings[i].Sentence, "wait for it") {
+	if i < 0 || r.Findings[i].Workers[0].Rank != 5 || !r.Findings[i].Cause.Symptom || !strings.Contains(r.Findings[i].Sentence,
+		"wait for it") {
 		t.Errorf("%+v", r.Findings)
 	}
 }
@@ -157,12 +159,14 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 	} {
 		all := fleet{workers: 4, noise: 0}.patterns(nil)
 		add := func(rank int32, function uint64, class pattern.Class, name string, beta, mu float64) {
-			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: class, Name: name, Basis: pattern.Sampled,
+			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: class, Name: name,
+				Basis:    pattern.Sampled,
 				Resource: "cpu", Beta: beta, BetaLo: beta, BetaHi: beta, Mu: mu, ObservedNS: 20e9})
 		}
 		read := func(rank int32, function uint64, name string, value float64) {
-			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: pattern.Host, Name: name, Basis: pattern.Read,
-				Mu: value, Beta: 1, BetaLo: 1, BetaHi: 1, ObservedNS: 20e9})
+			all = append(all, pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: function, Class: pattern.Host, Name: name,
+				Basis: pattern.Read,
+				Mu:    value, Beta: 1, BetaLo: 1, BetaHi: 1, ObservedNS: 20e9})
 		}
 		for rank := range int32(4) {
 			share := 0.1
@@ -186,7 +190,10 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 		} else if f := r.Findings[i]; f.Workers[0].Rank != 2 || !strings.Contains(f.Sentence, c.cause) || f.Cause.Symptom != c.symptom {
 			t.Errorf("%s: %s (%+v)", c.name, f.Sentence, f.Cause)
 		}
-		if c.more > 0 && !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Pattern.Name == "aten::zeros" && f.Cause.Class == "software" }) {
+		if c.more > 0 && !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Pattern.Name == "aten::zeros" &&
+				f.Cause.Class == "software"
+		}) {
 			t.Errorf("%s: the work that its peers do not have is not told", c.name)
 		}
 	}
@@ -195,7 +202,8 @@ func TestWhyAWorkerHadNoCPU(t *testing.T) {
 func TestToBeKeptFromRunningLessIsNoFault(t *testing.T) {
 	all := fleet{workers: 3, noise: 0}.patterns(nil)
 	for rank, share := range []float64{0.3, 0.02, 0.3} {
-		all = append(all, pattern.Pattern{Host: "node0", PID: int32(rank), Rank: int32(rank), Function: 77, Class: pattern.Host, Name: "preempted",
+		all = append(all, pattern.Pattern{Host: "node0", PID: int32(rank), Rank: int32(rank), Function: 77, Class: pattern.Host,
+			Name:  "preempted",
 			Basis: pattern.Sampled, Resource: "cpu", Beta: share, BetaLo: share, BetaHi: share, ObservedNS: 20e9})
 	}
 	for _, f := range Compare(all).Findings {
@@ -207,7 +215,8 @@ func TestToBeKeptFromRunningLessIsNoFault(t *testing.T) {
 func TestWhatIsNotToldAccusesNobody(t *testing.T) {
 	all := fleet{workers: 4, noise: 0}.patterns(nil)
 	for rank := range int32(4) {
-		p := pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: 77, Class: pattern.Other, Name: "without a stack", Basis: pattern.Sampled,
+		p := pattern.Pattern{Host: "node0", PID: rank, Rank: rank, Function: 77, Class: pattern.Other, Name: "without a stack",
+			Basis:    pattern.Sampled,
 			Resource: "cpu", Beta: 0.01, ObservedNS: 20e9}
 		if rank == 2 {
 			p.Beta = 0.4
@@ -255,8 +264,10 @@ func TestWindowsAreWeighedByTheirTime(t *testing.T) {
 
 // PerfTracker's constants: 0.4, 5, 1 %.
 func TestBoxesAreThoseOfTheDefinitions(t *testing.T) {
-	for class, box := range map[pattern.Class]float64{pattern.Python: 0.01, pattern.Loader: 0.05, pattern.IO: 0.05, pattern.Copy: 0.1, pattern.Collective: 0.3} {
-		at, above, far := pattern.Pattern{Class: class, Beta: box}, pattern.Pattern{Class: class, Beta: box * 1.5}, pattern.Pattern{Class: class, Beta: 1}
+	for class, box := range map[pattern.Class]float64{pattern.Python: 0.01, pattern.Loader: 0.05, pattern.IO: 0.05, pattern.Copy: 0.1,
+		pattern.Collective: 0.3} {
+		at, above, far := pattern.Pattern{Class: class, Beta: box}, pattern.Pattern{Class: class, Beta: box * 1.5}, pattern.Pattern{Class: class,
+			Beta: 1}
 		if expectation(&at, 0) != 0 || math.Abs(expectation(&above, 0)-0.5) > 1e-9 || expectation(&far, 0) != 1 {
 			t.Errorf("%s: %v, %v, %v", class, expectation(&at, 0), expectation(&above, 0), expectation(&far, 0))
 		}

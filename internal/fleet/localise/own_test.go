@@ -13,7 +13,8 @@ func loads(shares ...float64) (all []pattern.Pattern) {
 	for rank, share := range shares {
 		p := pattern.Pattern{Host: "a", PID: int32(100 + rank), Rank: int32(rank), ObservedNS: 20e9, Basis: pattern.Sampled, Resource: "cpu"}
 		loader, compute := p, p
-		loader.Function, loader.Class, loader.Name, loader.Wait, loader.Beta, loader.Mu = 1, pattern.Loader, "Data.__getitem__", "clock_nanosleep", share, 0.05
+		loader.Function, loader.Class, loader.Name, loader.Wait, loader.Beta, loader.Mu = 1, pattern.Loader, "Data.__getitem__",
+			"clock_nanosleep", share, 0.05
 		compute.Function, compute.Class, compute.Name, compute.Beta, compute.Mu = 2, pattern.Compute, "aten::addmm", 0.9-share, 0.99
 		for _, q := range []*pattern.Pattern{&loader, &compute} {
 			q.BetaLo, q.BetaHi = q.Beta-.004, q.Beta+.004
@@ -72,9 +73,12 @@ func TestADeviceIsComparedWithItsOwnNormalTime(t *testing.T) {
 		now, normal []pattern.Pattern
 		says        string
 	}{
-		{"twice as long", devices([2]float64{.65, .65}), devices([2]float64{.3, .3}), "the device of rank 0 needs 65 % of the time for gemm, in its own normal time 30 % at the most: unknown: a lower clock, or more work than before; no counter of its GPU is known"},
-		{"all of them", devices([2]float64{.6, .7}, [2]float64{.65, .7}), devices([2]float64{.1, .3}, [2]float64{.1, .2}), "the devices of 2 of 2 workers need 65 % to 70 % of the time for gemm, in their own normal time 20 % at the most: "},
-		{"and minutes without launches", append(devices([2]float64{.65, .65}), anchor[0]), append(devices([2]float64{.3, .3}), anchor[0]), "the device of rank 0 needs 65 %"},
+		{"twice as long", devices([2]float64{.65, .65}), devices([2]float64{.3, .3}), "the device of rank 0 needs 65 % of the time for gemm, " +
+			"in its own normal time 30 % at the most: unknown: a lower clock, or more work than before; no counter of its GPU is known"},
+		{"all of them", devices([2]float64{.6, .7}, [2]float64{.65, .7}), devices([2]float64{.1, .3}, [2]float64{.1, .2}),
+			"the devices of 2 of 2 workers need 65 % to 70 % of the time for gemm, in their own normal time 20 % at the most: "},
+		{"and minutes without launches", append(devices([2]float64{.65, .65}), anchor[0]), append(devices([2]float64{.3, .3}), anchor[0]),
+			"the device of rank 0 needs 65 %"},
 		{"bounds that meet", devices([2]float64{.55, .9}), devices([2]float64{.1, .5}), ""},
 		{"less than before", devices([2]float64{.1, .1}), devices([2]float64{.6, .6}), ""},
 		{"its normal time has no launches", devices([2]float64{.65, .65}), anchor, ""},

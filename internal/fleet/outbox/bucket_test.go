@@ -94,7 +94,8 @@ func TestABucketIsAStoreLikeADirectory(t *testing.T) {
 	}
 	for _, job := range []string{"", "j"} {
 		to, last := filepath.Join(t.TempDir(), "copy"), 0
-		if err := store.Mirror(t.Context(), again.(*store.Bucket), job, time.Minute, to, func(done, of int) { last = of - done }); err != nil || last != 0 {
+		if err := store.Mirror(t.Context(), again.(*store.Bucket), job, time.Minute, to, func(done, of int) { last = of - done }); err != nil ||
+			last != 0 {
 			t.Fatalf("%v, %d left", err, last)
 		}
 		copied, err := store.OpenDirectory(to)
@@ -146,7 +147,8 @@ func TestACopyHasTheJobAndTheDaysThatAreAskedFor(t *testing.T) {
 		job   string
 		since time.Duration
 		files int
-	}{{"asked", time.Minute, 6}, {"asked", 6 * 24 * time.Hour, 9}, {"old", time.Minute, 3}, {"", time.Minute, 5}} { // of the others a file each
+		// of the others a file each
+	}{{"asked", time.Minute, 6}, {"asked", 6 * 24 * time.Hour, 9}, {"old", time.Minute, 3}, {"", time.Minute, 5}} {
 		to := filepath.Join(t.TempDir(), "copy")
 		if err := store.Mirror(t.Context(), bucket.(*store.Bucket), c.job, c.since, to, nil); err != nil {
 			t.Fatal(err)
@@ -222,7 +224,10 @@ func TestWhatABucketDoesNotTakeWaits(t *testing.T) {
 			t.Setenv("AWS_SECRET_ACCESS_KEY", "another secret")
 			return s.Location()
 		}},
-		{"no bucket", "has no bucket \"none\": make it first", func(*testing.T) string { return strings.Replace(s.Location(), "profiles", "none", 1) }},
+		{"no bucket", "has no bucket \"none\": make it first", func(*testing.T) string {
+			return strings.Replace(s.Location(), "profiles",
+				"none", 1)
+		}},
 		{"nobody there", "does not answer", func(t *testing.T) string {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {

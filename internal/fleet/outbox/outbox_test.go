@@ -35,7 +35,8 @@ func limit(bytes int64) func() int64 { return func() int64 { return bytes } }
 func recording(t *testing.T, files *store.Directory, second int64) {
 	t.Helper()
 	at := time.Unix(1_700_000_000+second, 0).UnixNano()
-	b := store.Batch{Session: fmt.Sprint(second), Job: "j", Host: "h", Patterns: []pattern.Pattern{{BeginNS: at, Name: "f"}}, Steps: []pattern.Step{{PeriodNS: 1}}}
+	b := store.Batch{Session: fmt.Sprint(second), Job: "j", Host: "h", Patterns: []pattern.Pattern{{BeginNS: at, Name: "f"}},
+		Steps: []pattern.Step{{PeriodNS: 1}}}
 	if _, err := store.Send(t.Context(), files, b); err != nil {
 		t.Fatal(err)
 	}

@@ -330,7 +330,8 @@ func (c *Collector) Flush() (all []Pattern) {
 			delete(c.workers, pid)
 			continue
 		}
-		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, device: w.device, anchors: w.anchors, threads: map[int32]*thread{}, calls: map[*event.Call]*calls{}, from: math.MaxInt64}
+		c.workers[pid] = &worker{rank: w.rank, cgroup: w.cgroup, device: w.device, anchors: w.anchors, threads: map[int32]*thread{},
+			calls: map[*event.Call]*calls{}, from: math.MaxInt64}
 	}
 	clear(c.readings)
 	return all
@@ -389,7 +390,8 @@ func (c *Collector) patterns(pid int32, w *worker) (all []Pattern) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Pattern) int {
-		return cmp.Or(cmp.Compare(a.Basis, b.Basis)*-1, cmp.Compare(b.Beta, a.Beta), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Function, b.Function))
+		return cmp.Or(cmp.Compare(a.Basis, b.Basis)*-1, cmp.Compare(b.Beta, a.Beta), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Function,
+			b.Function))
 	})
 	return all
 }

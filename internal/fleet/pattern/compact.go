@@ -28,7 +28,8 @@ func Compact(patterns []Pattern, least float64) (kept []Pattern) {
 		all := o.Beta + p.Beta
 		if all > 0 {
 			mean := func(a, b float64) float64 { return (a*o.Beta + b*p.Beta) / all }
-			o.Mu, o.Sigma, o.Preempted, o.Stopped = mean(o.Mu, p.Mu), mean(o.Sigma, p.Sigma), mean(o.Preempted, p.Preempted), mean(o.Stopped, p.Stopped)
+			o.Mu, o.Sigma, o.Preempted, o.Stopped = mean(o.Mu, p.Mu), mean(o.Sigma, p.Sigma), mean(o.Preempted, p.Preempted),
+				mean(o.Stopped, p.Stopped)
 		}
 		o.BetaLo, o.BetaHi = o.BetaLo+p.BetaLo, min(1, o.BetaHi+p.BetaHi)
 		o.Beta = all

@@ -21,7 +21,8 @@ var Counters = []string{
 	"gpu_clock_sm", "gpu_power", "gpu_temperature", "gpu_busy",
 	"gpu_throttle_power_cap", "gpu_throttle_thermal", "gpu_throttle_hardware", "gpu_throttle_hardware_thermal", "gpu_throttle_power_brake",
 	"gpu_throttled_power", "gpu_throttled_thermal",
-	"gpu_pcie_sent", "gpu_pcie_received", "gpu_pcie_send_rate", "gpu_pcie_receive_rate", "gpu_pcie_replays", "gpu_nvlink_sent", "gpu_nvlink_received",
+	"gpu_pcie_sent", "gpu_pcie_received", "gpu_pcie_send_rate", "gpu_pcie_receive_rate", "gpu_pcie_replays", "gpu_nvlink_sent",
+	"gpu_nvlink_received",
 	"cpu_clock", "cpu_throttled", "cpu_steal", "pressure_cpu_some", "pressure_memory_some", "pressure_io_some",
 }
 

@@ -135,7 +135,8 @@ func (w *worker) devicePatterns(base Pattern) (all []Pattern) {
 	}
 	slices.SortFunc(order, func(a, b kernel) int {
 		x, y := w.kernels[a], w.kernels[b]
-		return cmp.Or(cmp.Compare(y.atLeast(), x.atLeast()), cmp.Compare(y.most, x.most), cmp.Compare(a.class, b.class), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(y.atLeast(), x.atLeast()), cmp.Compare(y.most, x.most), cmp.Compare(a.class, b.class),
+			cmp.Compare(a.name, b.name))
 	})
 	for i, k := range order {
 		switch {

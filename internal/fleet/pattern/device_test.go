@@ -59,7 +59,8 @@ func TestWhatADeviceDidHasBoundsAndNoPoint(t *testing.T) {
 		launched(asks, 500e6, 400e6, 400e6, 1)) // is told what the work took, and is none
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 	p, is := all["gemm"]
-	if !is || p.Class != Kernel || p.Count != 3 || !near(p.BetaLo, 0.1) || !near(p.BetaHi, 0.32) || p.Beta != p.BetaLo || p.MeanNS != 0 || p.LongestNS != 0 {
+	if !is || p.Class != Kernel || p.Count != 3 || !near(p.BetaLo, 0.1) || !near(p.BetaHi, 0.32) || p.Beta != p.BetaLo || p.MeanNS != 0 ||
+		p.LongestNS != 0 {
 		t.Errorf("%+v", p)
 	}
 	c, is := all[moves.Name]

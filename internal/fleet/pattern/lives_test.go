@@ -16,7 +16,8 @@ func TestEndedProcessesMakeRoomForOthers(t *testing.T) {
 	c.Write(&event.Batch{Stacks: []event.Stack{{ID: id, Frames: []event.Frame{python("train", "/home/u/train.py", 3)}}}})
 	live := func(pid int32, at int64) {
 		c.Write(&event.Batch{Processes: []event.Process{{PID: pid}}})
-		c.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: &event.Call{Layer: "autograd", Category: "backward"}, StartNS: at, DurationNS: 10}}})
+		c.Write(&event.Batch{Spans: []event.Span{{PID: pid, TID: pid, Call: &event.Call{Layer: "autograd", Category: "backward"}, StartNS: at,
+			DurationNS: 10}}})
 		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid, TID: pid, TSNS: at, State: event.OnCPU, WeightNS: second, StackID: &id}}})
 	}
 	for pid := range int32(5 * mostWorkers) {
@@ -27,7 +28,8 @@ func TestEndedProcessesMakeRoomForOthers(t *testing.T) {
 		if patterns := c.Flush(); len(patterns) == 0 || patterns[0].PID != pid+1 {
 			t.Fatalf("process %d: %+v", pid+1, patterns)
 		}
-		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid + 1, TID: pid + 1, TSNS: ended, State: event.OnCPU, WeightNS: 1, StackID: &id}}}) // is read late
+		// is read late
+		c.Write(&event.Batch{Samples: []event.Sample{{PID: pid + 1, TID: pid + 1, TSNS: ended, State: event.OnCPU, WeightNS: 1, StackID: &id}}})
 		c.Flush()
 	}
 	if len(c.workers) > mostWorkers || c.Lost().Workers > 0 {

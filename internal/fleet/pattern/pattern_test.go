@@ -33,21 +33,31 @@ func TestAStackIsTakenForWhatItBelongsTo(t *testing.T) {
 		class      Class
 		function   string
 	}{
-		"a wait for peers": {[]event.Frame{native("pthread_cond_wait"), native("c10d::Work::wait"), python("all_reduce", "/x/torch/distributed/distributed_c10d.py", 9), module},
+		"a wait for peers": {[]event.Frame{native("pthread_cond_wait"), native("c10d::Work::wait"),
+			python("all_reduce", "/x/torch/distributed/distributed_c10d.py", 9), module},
 			false, Collective, "c10d::Work::wait"},
 		"an issued collective": {[]event.Frame{native("c10d::ProcessGroupGloo::allreduce"), native("c10d::ProcessGroup::allreduce"), module},
 			false, Collective, "c10d::ProcessGroup::allreduce"},
-		"a reducer's hook is no wait":    {[]event.Frame{native("at::_ops::copy_::call"), native("c10d::Reducer::autograd_hook"), module}, false, Compute, "aten::copy_"},
-		"a data set's own code":          {[]event.Frame{native("time_sleep"), python("Data.__getitem__", "/home/u/train.py", 9), next, module}, false, Loader, "Data.__getitem__ (train.py)"},
-		"an operator in the loader":      {[]event.Frame{native("at::_ops::stack::call"), python("collate", "/home/u/c.py", 1), next, module}, false, Loader, "collate (c.py)"},
-		"an operator":                    {[]event.Frame{native("gemm"), native("at::_ops::addmm::call"), native("at::_ops::linear::call"), module}, false, Compute, "aten::linear"},
-		"an overload":                    {[]event.Frame{native("at::_ops::add__Tensor::call"), module}, false, Compute, "aten::add_"},
-		"a name with an underscore":      {[]event.Frame{native("at::_ops::empty_memory_format::call"), module}, false, Compute, "aten::empty_memory_format"},
-		"backward":                       {[]event.Frame{native("at::_ops::mm::call"), native("torch::autograd::generated::AddmmBackward0::apply"), module}, false, Compute, "AddmmBackward0"},
-		"a copy":                         {[]event.Frame{native("cuMemcpyHtoDAsync_v2"), native("at::_ops::copy_::call"), module}, false, Copy, "cuMemcpyHtoDAsync_v2"},
-		"Python":                         {[]event.Frame{python("augment", "/home/u/train.py", 12), module}, false, Python, "augment (train.py)"},
-		"garbage collection anywhere":    {[]event.Frame{native("gc_collect_main"), native("at::_ops::add_Tensor::call"), python("f", "/home/u/train.py", 3), module}, true, Python, "garbage collection in f (train.py)"},
-		"a thread of the C library only": {[]event.Frame{native("worker"), {Kind: symbolize.Native, Function: "start_thread", Module: "libc.so.6"}}, false, Other, "worker"},
+		"a reducer's hook is no wait": {[]event.Frame{native("at::_ops::copy_::call"), native("c10d::Reducer::autograd_hook"), module}, false,
+			Compute, "aten::copy_"},
+		"a data set's own code": {[]event.Frame{native("time_sleep"), python("Data.__getitem__", "/home/u/train.py", 9), next, module},
+			false, Loader, "Data.__getitem__ (train.py)"},
+		"an operator in the loader": {[]event.Frame{native("at::_ops::stack::call"), python("collate", "/home/u/c.py", 1), next, module},
+			false, Loader, "collate (c.py)"},
+		"an operator": {[]event.Frame{native("gemm"), native("at::_ops::addmm::call"), native("at::_ops::linear::call"),
+			module}, false, Compute, "aten::linear"},
+		"an overload": {[]event.Frame{native("at::_ops::add__Tensor::call"), module}, false, Compute, "aten::add_"},
+		"a name with an underscore": {[]event.Frame{native("at::_ops::empty_memory_format::call"), module}, false, Compute,
+			"aten::empty_memory_format"},
+		"backward": {[]event.Frame{native("at::_ops::mm::call"),
+			native("torch::autograd::generated::AddmmBackward0::apply"), module}, false, Compute, "AddmmBackward0"},
+		"a copy": {[]event.Frame{native("cuMemcpyHtoDAsync_v2"), native("at::_ops::copy_::call"), module}, false, Copy,
+			"cuMemcpyHtoDAsync_v2"},
+		"Python": {[]event.Frame{python("augment", "/home/u/train.py", 12), module}, false, Python, "augment (train.py)"},
+		"garbage collection anywhere": {[]event.Frame{native("gc_collect_main"), native("at::_ops::add_Tensor::call"),
+			python("f", "/home/u/train.py", 3), module}, true, Python, "garbage collection in f (train.py)"},
+		"a thread of the C library only": {[]event.Frame{native("worker"), {Kind: symbolize.Native, Function: "start_thread",
+			Module: "libc.so.6"}}, false, Other, "worker"},
 	} {
 		f := classify(c.frames, c.collecting)
 		if f.class != c.class || f.name != c.function {
@@ -184,7 +194,8 @@ func TestCallsInSlicesTellTheThreadAndNoShare(t *testing.T) {
 		step := &event.Call{Layer: "scope", Name: "Optimizer.step#SGD.step"}
 		c.Write(&event.Batch{Stacks: []event.Stack{{ID: 1, Frames: []event.Frame{python("train", "/t.py", 1)}}}})
 		for i := range int64(10) {
-			c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: step, StartNS: i * second / 10, DurationNS: second / 20, SliceID: slice * (i % 2)}}})
+			c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: step, StartNS: i * second / 10, DurationNS: second / 20,
+				SliceID: slice * (i % 2)}}})
 			c.Write(&event.Batch{Samples: []event.Sample{sample(i*second/10, event.OnCPU, "", second/10, 1)}})
 		}
 		calls, sampled := 0, 0

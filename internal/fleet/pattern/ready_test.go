@@ -14,7 +14,8 @@ func machineOf(t *testing.T, ready func(second int64) (begin, ns int64), counter
 	c := New(100)
 	rank, cgroup := int32(1), "/kubepods/pod7"
 	c.Write(&event.Batch{Processes: []event.Process{{PID: 1, Rank: &rank, Cgroup: &cgroup}}})
-	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward",
+		Name: "Engine::execute"}, DurationNS: 1}}})
 	for i := range int64(10) {
 		at := 5*second + i*second
 		for look := range int64(50) {
@@ -22,7 +23,8 @@ func machineOf(t *testing.T, ready func(second int64) (begin, ns int64), counter
 		}
 		wait := sample(at+second/2, event.OffCPU, event.CauseSyscall, second/2, 2)
 		begin, ns := ready(i)
-		other := event.Sample{PID: 1, TID: 2, State: event.OffCPU, Cause: event.CauseSyscall, TSNS: at + begin - second/10, WeightNS: second/10 + ns, ReadyNS: ns}
+		other := event.Sample{PID: 1, TID: 2, State: event.OffCPU, Cause: event.CauseSyscall, TSNS: at + begin - second/10,
+			WeightNS: second/10 + ns, ReadyNS: ns}
 		c.Write(&event.Batch{Samples: []event.Sample{wait, other}})
 	}
 	c.Write(&event.Batch{Counters: counters})
@@ -101,7 +103,8 @@ func TestThePeriodsOfAQuotaAreTold(t *testing.T) {
 	}
 	all := machineOf(t, idle, counters...)
 	throttles, cpus := all[QuotaThrottles], all[QuotaCPUs]
-	if throttles.Basis != Read || throttles.Mu != 0.8 || throttles.Count != 100 || cpus.Mu != 0.2 || math.Abs(all["throttled"].Beta-0.5) > 1e-6 {
+	if throttles.Basis != Read || throttles.Mu != 0.8 || throttles.Count != 100 || cpus.Mu != 0.2 ||
+		math.Abs(all["throttled"].Beta-0.5) > 1e-6 {
 		t.Errorf("%+v, %+v", throttles, cpus)
 	}
 	for _, p := range machineOf(t, idle, counters[2]) {
@@ -119,7 +122,8 @@ func TestAnOperatorsCallerIsTheOneThatItTookLongestFor(t *testing.T) {
 		{ID: 1, Frames: []event.Frame{zeros, python("once", "/a.py", 3), python("main", "/a.py", 1)}},
 		{ID: 2, Frames: []event.Frame{zeros, python("hoard", "/b.py", 9), python("main", "/a.py", 2)}},
 	}})
-	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, DurationNS: 1}}})
+	c.Write(&event.Batch{Spans: []event.Span{{PID: 1, TID: 1, Call: &event.Call{Layer: "autograd", Category: "backward",
+		Name: "Engine::execute"}, DurationNS: 1}}})
 	for i, stack := range []int64{1, 2, 2} {
 		c.Write(&event.Batch{Samples: []event.Sample{sample(int64(i)*second, event.OnCPU, "", second/100, stack)}})
 	}

@@ -26,7 +26,8 @@ func TestTheDocsHaveTheDefaultsOfRetention(t *testing.T) {
 		fmt.Sprintf("From %d files of a table, a job and a day on (`--least`)", DefaultLeast),
 		fmt.Sprintf("smaller than %d MiB into files of up to %d MiB", DefaultTarget/2>>20, DefaultTarget>>20),
 		fmt.Sprintf("removed %d minutes later (`--grace`)", DefaultGrace/time.Minute),
-		fmt.Sprintf("Patterns, steps, uploads, hangs and failures are kept for %d days (`--keep-days`; 0 for ever), requests for windows for %d, feedback for ever", DefaultDays, requestDays),
+		fmt.Sprintf("Patterns, steps, uploads, hangs and failures are kept for %d days (`--keep-days`; 0 for ever), requests for windows for "+
+			"%d, feedback for ever", DefaultDays, requestDays),
 		"are removed after a day", // unfinishedFor
 	} {
 		if !strings.Contains(section, want) {
@@ -38,7 +39,8 @@ func TestTheDocsHaveTheDefaultsOfRetention(t *testing.T) {
 	}
 	// The tables that it names are those that are kept so long, and no others.
 	p := &pass{Options: Options{Days: DefaultDays}}
-	days := map[string]int{"pattern": DefaultDays, "worker_step": DefaultDays, "upload": DefaultDays, store.HangTable: DefaultDays, store.FailureTable: DefaultDays, requests: requestDays, store.FeedbackTable: 0}
+	days := map[string]int{"pattern": DefaultDays, "worker_step": DefaultDays, "upload": DefaultDays, store.HangTable: DefaultDays,
+		store.FailureTable: DefaultDays, requests: requestDays, store.FeedbackTable: 0}
 	for table, want := range days {
 		if got := p.daysOfTable(table); got != want {
 			t.Errorf("%s is kept for %d days, not %d", table, got, want)

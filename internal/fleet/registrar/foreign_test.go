@@ -159,7 +159,10 @@ func TestForeignReadersReadTheIcebergTables(t *testing.T) {
 		t.Errorf("what is as it was was changed: %+v", again)
 	}
 	steps := read(t, pyiceberg, readIceberg, at.s, "worker_step")
-	if len(steps.Rows) != 21 || slices.ContainsFunc(steps.Rows, func(row map[string]any) bool { return row["load_ns"] != nil || row["rank"] != 1.0 }) {
+	if len(steps.Rows) != 21 || slices.ContainsFunc(steps.Rows, func(row map[string]any) bool {
+		return row["load_ns"] != nil ||
+			row["rank"] != 1.0
+	}) {
 		t.Errorf("%v", steps.Rows)
 	}
 	t.Run("DuckDB", func(t *testing.T) {

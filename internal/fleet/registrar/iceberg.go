@@ -195,7 +195,8 @@ func bounds(file *parquet.File, name string) (least, most []byte, ok bool) {
 // columns implements merging.
 func (r *rows[T]) columns() (all []iceberg.Column) {
 	for _, f := range r.schema.Fields() {
-		kinds := map[parquet.Kind]string{parquet.ByteArray: "string", parquet.Int32: "int", parquet.Int64: "long", parquet.Double: "double", parquet.Boolean: "boolean"}
+		kinds := map[parquet.Kind]string{parquet.ByteArray: "string", parquet.Int32: "int", parquet.Int64: "long", parquet.Double: "double",
+			parquet.Boolean: "boolean"}
 		all = append(all, iceberg.Column{Name: f.Name(), Type: kinds[f.Type().Kind()]})
 	}
 	return all

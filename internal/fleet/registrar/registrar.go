@@ -373,7 +373,8 @@ func (r *Result) Sentence(dry bool) string {
 	if dry {
 		return fmt.Sprintf("%d partitions: %d files would be merged, %d removed, %d for their age", r.Partitions, r.Merged, r.Removed, r.Expired)
 	}
-	s := fmt.Sprintf("%d partitions: %d files became %d (%d rows), %d removed, %d for their age", r.Partitions, r.Merged, r.Into, r.Rows, r.Removed, r.Expired)
+	s := fmt.Sprintf("%d partitions: %d files became %d (%d rows), %d removed, %d for their age", r.Partitions, r.Merged, r.Into, r.Rows,
+		r.Removed, r.Expired)
 	if r.Waiting > 0 {
 		s += fmt.Sprintf("; %d that were merged are removed later", r.Waiting)
 	}

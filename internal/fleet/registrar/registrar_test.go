@@ -55,7 +55,8 @@ func night(t *testing.T, s store.Store) {
 
 // options are small, and of a time after the tests' uploads.
 func options(after time.Duration) Options {
-	return Options{Least: 4, Target: 1 << 20, Grace: time.Hour, Days: 90, Iceberg: true, Now: func() time.Time { return begin.Add(12*time.Hour + after) }}
+	return Options{Least: 4, Target: 1 << 20, Grace: time.Hour, Days: 90, Iceberg: true,
+		Now: func() time.Time { return begin.Add(12*time.Hour + after) }}
 }
 
 // rowsIn are those of all tables, as a reader of the store has them, and how often.

@@ -30,7 +30,8 @@ func (p *pass) clockIsPlausible(days []day) bool {
 	if p.Now().Sub(newest) < time.Duration(p.Days)*oneDay {
 		return true
 	}
-	p.Notes = append(p.Notes, fmt.Sprintf("the newest day in the store is %s, longer ago than the %d days that patterns are kept: nothing was removed for its age",
+	p.Notes = append(p.Notes, fmt.Sprintf("the newest day in the store is %s, longer ago than the %d days that patterns are kept: nothing "+
+		"was removed for its age",
 		newest.Format(time.DateOnly), p.Days))
 	return false
 }

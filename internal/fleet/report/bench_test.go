@@ -26,10 +26,12 @@ func thousand(b *testing.B, s store.Store) {
 	for minute := range int64(benchMinutes) {
 		begin := firstBegin + minute*60e9
 		for node := range benchAgents {
-			batch := store.Batch{Session: fmt.Sprintf("node%d-%d", node, begin), Job: "synthetic", Host: fmt.Sprint("node", node), EventBytes: 50 << 20}
+			batch := store.Batch{Session: fmt.Sprintf("node%d-%d", node, begin), Job: "synthetic", Host: fmt.Sprint("node", node),
+				EventBytes: 50 << 20}
 			for r := range benchRanks {
 				rank := node*benchRanks + r
-				p := pattern.Pattern{PID: int32(r + 1), Rank: int32(rank), ObservedNS: 20e9, Coverage: 0.97, Basis: pattern.Sampled, Resource: "cpu", Mu: 0.95}
+				p := pattern.Pattern{PID: int32(r + 1), Rank: int32(rank), ObservedNS: 20e9, Coverage: 0.97, Basis: pattern.Sampled, Resource: "cpu",
+					Mu: 0.95}
 				noise := 1 + 0.1*(float64(rank*7919%1000)/500-1)
 				for window := range int64(3) {
 					p.BeginNS, p.EndNS = begin+window*20e9, begin+(window+1)*20e9

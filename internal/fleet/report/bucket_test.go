@@ -28,8 +28,9 @@ func TestAReportOfABucketChoosesAsThatOfADirectory(t *testing.T) {
 		var all []pattern.Pattern
 		for rank := range int32(3) {
 			begin, end := firstBegin+j.begin*1e9, firstBegin+j.end*1e9
-			all = append(all, pattern.Pattern{Host: "h", PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: end, ObservedNS: end - begin, Coverage: 1,
-				Basis: pattern.Sampled, Function: 1, Class: pattern.Python, Name: "f", Beta: 0.5})
+			all = append(all, pattern.Pattern{Host: "h", PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: end, ObservedNS: end - begin,
+				Coverage: 1,
+				Basis:    pattern.Sampled, Function: 1, Class: pattern.Python, Name: "f", Beta: 0.5})
 		}
 		if _, err := store.Send(t.Context(), directory, store.Batch{Session: j.job, Job: j.job, Host: "h", Patterns: all}); err != nil {
 			t.Fatal(err)
@@ -59,7 +60,8 @@ func TestAReportOfABucketChoosesAsThatOfADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, got := built(t, root), built(t, to)
-	if want.Job != "long/recording" || got.Job != want.Job || got.BeginNS != want.BeginNS || !slices.Equal(got.Notes, want.Notes) || len(got.Workers) != 3 {
+	if want.Job != "long/recording" || got.Job != want.Job || got.BeginNS != want.BeginNS || !slices.Equal(got.Notes, want.Notes) ||
+		len(got.Workers) != 3 {
 		t.Errorf("of a directory %s, %q; of a bucket %s, %q", want.Job, want.Notes, got.Job, got.Notes)
 	}
 	if !strings.Contains(strings.Join(got.Notes, " "), "short, ended, weeks ago") {

@@ -69,7 +69,8 @@ func (r *Report) setClocks() {
 			}
 		}
 		if len(differences) < leastExits {
-			r.Notes = append(r.Notes, fmt.Sprintf("how far the clock of %s is from that of %s is not known: %d collectives of both were recorded", host, reference, len(differences)))
+			r.Notes = append(r.Notes, fmt.Sprintf("how far the clock of %s is from that of %s is not known: %d collectives of both were recorded",
+				host, reference, len(differences)))
 			continue
 		}
 		slices.Sort(differences)

@@ -33,7 +33,8 @@ func twoNodes(t *testing.T, ahead int64, exits bool) *Report {
 				own = 80e6
 			}
 			b.Patterns = append(b.Patterns, pattern.Pattern{Host: host, PID: 100 + rank, Rank: rank, BeginNS: at, EndNS: at + 20e9, ObservedNS: 20e9,
-				Basis: pattern.Sampled, Resource: "cpu", Function: 1, Class: pattern.Compute, Name: "aten::addmm", Beta: 0.5, BetaLo: 0.49, BetaHi: 0.51})
+				Basis: pattern.Sampled, Resource: "cpu", Function: 1, Class: pattern.Compute, Name: "aten::addmm", Beta: 0.5, BetaLo: 0.49,
+				BetaHi: 0.51})
 			for n := range int64(40) {
 				step := pattern.Step{PID: 100 + rank, Rank: rank, Number: n, BeginNS: at + n*100e6, PeriodNS: 100e6, WaitNS: 100e6 - own}
 				if exits {

@@ -14,7 +14,8 @@ func fails(t *testing.T, s store.Store, name string, at int64) {
 	t.Helper()
 	rank := int32(2)
 	for _, f := range []store.FailureRow{
-		{At: at, Kind: "out_of_memory", Sentence: "rank 2 (process 102) found no room for 64 bytes of host memory", Place: "train.py:3 (step)", Dump: "/spool/x-failed"},
+		{At: at, Kind: "out_of_memory", Sentence: "rank 2 (process 102) found no room for 64 bytes of host memory", Place: "train.py:3 (step)",
+			Dump: "/spool/x-failed"},
 		{At: at + 1e9, Kind: "died", Sentence: "rank 2 (process 102) exited with code 1"},
 	} {
 		f.Job, f.Host, f.PID, f.Rank, f.Tool = name, "b", 102, &rank, "1"
@@ -46,7 +47,8 @@ func TestAJobThatFailedIsSaidToHave(t *testing.T) {
 		t.Errorf("%q", r.Notes)
 	}
 	// One that was survived is a note.
-	b := store.Batch{Session: "s", Job: "train", Host: "a", Patterns: []pattern.Pattern{{Host: "a", PID: 100, BeginNS: at + 5e9, EndNS: at + 6e9, ObservedNS: 1e9}},
+	b := store.Batch{Session: "s", Job: "train", Host: "a", Patterns: []pattern.Pattern{{Host: "a", PID: 100, BeginNS: at + 5e9,
+		EndNS: at + 6e9, ObservedNS: 1e9}},
 		Steps: []pattern.Step{{PID: 100, BeginNS: at + 5e9, PeriodNS: 100e6}}}
 	if _, err := store.Send(t.Context(), s, b); err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ func (r *Report) readHangs(ctx context.Context, db Source) error {
 		return err
 	}
 	for _, in := range found {
-		r.Hangs = append(r.Hangs, Hang{AtNS: in.AtNS, SinceNS: in.SinceNS, Kind: in.Kind, Sentence: in.Sentence, Hosts: in.Hosts, StepsAfter: in.StepsAfter})
+		r.Hangs = append(r.Hangs, Hang{AtNS: in.AtNS, SinceNS: in.SinceNS, Kind: in.Kind, Sentence: in.Sentence, Hosts: in.Hosts,
+			StepsAfter: in.StepsAfter})
 	}
 	for i, h := range r.Hangs {
 		if i == namedJobs {

@@ -12,7 +12,8 @@ import (
 
 // page fetches nothing: one file that can be sent around.
 var page = template.Must(template.New("fleet").Funcs(template.FuncMap{
-	"plain": printable.Text, "short": printable.Short, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) }, "clock": clock, "orNone": orNone,
+	"plain": printable.Text, "short": printable.Short, "share": share, "ms": func(v float64) string { return fmt.Sprintf("%.1f", v) },
+	"clock": clock, "orNone": orNone,
 }).Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{short .Job}}: who is slow</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">

@@ -39,7 +39,8 @@ func (r *Report) chooseMeaning(table []pattern.Pattern, of []string) (meaning, e
 		}
 	}
 	if most != store.AnalysisVersion {
-		r.Notes = append(r.Notes, fmt.Sprintf("the patterns are of version %s of the analysis, and this program knows version %s: what they say of class host may be read wrongly",
+		r.Notes = append(r.Notes, fmt.Sprintf("the patterns are of version %s of the analysis, and this program knows version %s: what they "+
+			"say of class host may be read wrongly",
 			orUnknown(most), store.AnalysisVersion))
 	}
 	left := map[localise.Worker]bool{}
@@ -61,9 +62,11 @@ func (r *Report) chooseMeaning(table []pattern.Pattern, of []string) (meaning, e
 	slices.Sort(versions)
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
-	note := fmt.Sprintf("patterns mean the same within one version of the analysis only, and those of version %s are compared", orUnknown(most))
+	note := fmt.Sprintf("patterns mean the same within one version of the analysis only, and those of version %s are compared",
+		orUnknown(most))
 	if len(left) > 0 {
-		note += fmt.Sprintf("; left out: %s, of version %s, on %s: let all agents be of one version", plural(len(left), "worker"), strings.Join(versions, " and "), some(hosts))
+		note += fmt.Sprintf("; left out: %s, of version %s, on %s: let all agents be of one version", plural(len(left), "worker"),
+			strings.Join(versions, " and "), some(hosts))
 	} else {
 		note += fmt.Sprintf("; what the same workers sent of version %s is left out", strings.Join(versions, " and "))
 	}

@@ -21,7 +21,8 @@ func mixed(t *testing.T, versions ...string) string {
 	}
 	for i, version := range versions {
 		rank, host := int32(i), fmt.Sprintf("host-%d", i)
-		row := store.PatternRow{Session: "s", Job: "j", Host: host, PID: 100 + rank, Rank: &rank, Begin: firstBegin, End: firstBegin + 20e9, Observed: 20e9,
+		row := store.PatternRow{Session: "s", Job: "j", Host: host, PID: 100 + rank, Rank: &rank, Begin: firstBegin, End: firstBegin + 20e9,
+			Observed: 20e9,
 			Coverage: 0.97, Basis: "samples", AnalysisID: version}
 		work, host1 := row, row
 		work.Function, work.Class, work.Name, work.Beta = 1, "python", "f", 0.3

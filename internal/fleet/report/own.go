@@ -44,14 +44,16 @@ func (r *Report) compareOwn(ctx context.Context, db Source, of meaning) error {
 	for _, m := range minutes {
 		places = append(places, fmt.Sprint(m))
 	}
-	condition := fmt.Sprintf("job = ? AND coalesce(analysis_version, '') = ? AND CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS BIGINT) IN (%s) AND end_ns < ?",
+	condition := fmt.Sprintf("job = ? AND coalesce(analysis_version, '') = ? AND CAST(floor((begin_ns + (end_ns - begin_ns) / 2) / %d) AS "+
+		"BIGINT) IN (%s) AND end_ns < ?",
 		ownMinute.Nanoseconds(), strings.Join(places, ", "))
 	before, _, err := queryPatterns(ctx, db, condition, of.job, of.version, r.BeginNS)
 	if err != nil {
 		return err
 	}
 	if len(before) == 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("of its own normal time there are no patterns of version %s of the analysis: what has grown since then is not told", orUnknown(of.version)))
+		r.Notes = append(r.Notes, fmt.Sprintf("of its own normal time there are no patterns of version %s of the analysis: what has grown "+
+			"since then is not told", orUnknown(of.version)))
 	}
 	for _, f := range localise.CompareOwn(r.table, before) {
 		r.addOwn(r.finding(&f))
@@ -66,7 +68,8 @@ func (r *Report) addOwn(f Finding) {
 	f.OwnBeta = &was
 	for i := range r.Findings {
 		known := &r.Findings[i]
-		if known.Kind == string(localise.Special) && known.Function == f.Function && known.Stack == f.Stack && slices.Contains(f.Workers, known.Workers[0]) {
+		if known.Kind == string(localise.Special) && known.Function == f.Function && known.Stack == f.Stack && slices.Contains(f.Workers,
+			known.Workers[0]) {
 			known.OwnBeta = &was
 			if len(f.Workers) == 1 {
 				return
@@ -95,7 +98,8 @@ func (r *Report) normal(ctx context.Context, db Source) (minutes []int64, err er
 		count += len(of)
 	}
 	rows, err := db.Query(ctx, fmt.Sprintf(`SELECT CAST(floor(begin_ns / %d) AS BIGINT) AS minute, avg(period_ns), count(*) FROM worker_step
-		WHERE job = ? AND begin_ns >= ? AND begin_ns + period_ns < ? GROUP BY 1 HAVING count(*) >= %d ORDER BY 1`, ownMinute.Nanoseconds(), ownSteps),
+		WHERE job = ? AND begin_ns >= ? AND begin_ns + period_ns < ? GROUP BY 1 HAVING count(*) >= %d
+		ORDER BY 1`, ownMinute.Nanoseconds(), ownSteps),
 		r.Job, r.BeginNS-ownDay.Nanoseconds(), r.BeginNS)
 	if err != nil {
 		return nil, fmt.Errorf("reading the steps of the day before: %w", err)

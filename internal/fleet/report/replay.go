@@ -23,7 +23,8 @@ func (r *Report) replay() {
 		end := float64(row[0].BeginNS+row[0].PeriodNS-r.BeginNS) / 1e9
 		for w, s := range row {
 			own, wait := float64(max(0, s.PeriodNS-s.WaitNS))/1e9, float64(s.WaitNS)/1e9
-			op := whatif.Op{DPRank: w, Rank: int(s.Rank), Step: int64(n), Start: end - wait - own, Duration: own, Chunk: -1, GlobalChunk: -1, MicroBatch: -1}
+			op := whatif.Op{DPRank: w, Rank: int(s.Rank), Step: int64(n), Start: end - wait - own, Duration: own, Chunk: -1, GlobalChunk: -1,
+				MicroBatch: -1}
 			op.Type = whatif.ForwardCompute
 			trace.Ops = append(trace.Ops, op)
 			op.Type, op.Start, op.Duration = whatif.GradsReduceScatter, end-wait, wait

@@ -242,10 +242,12 @@ func (r *Report) readPatterns(ctx context.Context, db Source) (meaning, error) {
 }
 
 // queryPatterns reads the patterns for which a condition holds, and the version of the analysis of each.
-func queryPatterns(ctx context.Context, db Source, condition string, values ...any) (table []pattern.Pattern, versions []string, err error) {
+func queryPatterns(ctx context.Context, db Source, condition string, values ...any) (table []pattern.Pattern, versions []string,
+	err error) {
 	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), begin_ns, end_ns, observed_ns, coverage, function_id, class, name,
 		coalesce(stack, ''), coalesce(file, ''), coalesce(line, 0), basis, beta, beta_lo, beta_hi, mu, sigma, resource, count,
-		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, ''), job, coalesce(analysis_version, '')
+		coalesce(mean_ns, 0), coalesce(p99_ns, 0), coalesce(longest_ns, 0), preempted, stopped, coalesce(wait, ''), job,
+		coalesce(analysis_version, '')
 		FROM pattern WHERE `+condition+` ORDER BY 3, host, pid, begin_ns, basis, function_id`, values...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading patterns: %w", err)
@@ -262,7 +264,8 @@ func queryPatterns(ctx context.Context, db Source, condition string, values ...a
 			return nil, nil, fmt.Errorf("reading patterns: %w", err)
 		}
 		p.Job, p.Host, p.Name, p.Stack, p.File = once.of(job), once.of(host), once.of(name), once.of(stack), once.of(file)
-		p.Function, p.Class, p.Basis, p.Resource, p.Wait = uint64(function), pattern.Class(once.of(class)), pattern.Basis(once.of(basis)), once.of(resource), once.of(wait)
+		p.Function, p.Class, p.Basis, p.Resource, p.Wait = uint64(function), pattern.Class(once.of(class)), pattern.Basis(once.of(basis)),
+			once.of(resource), once.of(wait)
 		table, versions = append(table, p), append(versions, once.of(version))
 	}
 	return table, versions, rows.Err()
@@ -301,7 +304,8 @@ func (r *Report) readSteps(ctx context.Context, db Source) error {
 	if err != nil {
 		return err
 	}
-	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, coalesce(load_ns, -1), `+exits+` FROM worker_step
+	rows, err := db.Query(ctx, `SELECT host, pid, coalesce(rank, -1), number, begin_ns, period_ns, wait_ns, coalesce(load_ns, -1),
+		`+exits+` FROM worker_step
 		WHERE job = ? AND begin_ns >= ? AND begin_ns <= ? ORDER BY 3, 1, 2, begin_ns`, r.Job, r.BeginNS, r.EndNS)
 	if err != nil {
 		return fmt.Errorf("reading steps: %w", err)
@@ -311,7 +315,8 @@ func (r *Report) readSteps(ctx context.Context, db Source) error {
 	for rows.Next() {
 		var s pattern.Step
 		var group, number, exit sql.NullInt64
-		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS, &group, &number, &exit); err != nil {
+		if err := rows.Scan(&s.Host, &s.PID, &s.Rank, &s.Number, &s.BeginNS, &s.PeriodNS, &s.WaitNS, &s.LoadNS, &group, &number,
+			&exit); err != nil {
 			return fmt.Errorf("reading steps: %w", err)
 		}
 		s.Host = clip(s.Host)
@@ -351,11 +356,13 @@ func (r *Report) transfer(ctx context.Context, db Source) error {
 func (r *Report) finding(f *localise.Finding) Finding {
 	p := &f.Pattern
 	return Finding{
-		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack, Caller: p.Caller(),
-		Beta: p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, PeersBeta: f.PeersBeta, Mu: p.Mu, Sigma: p.Sigma, Wait: p.Wait,
+		Kind: string(f.Kind), Workers: f.Workers, Class: string(p.Class), Function: p.Name, File: p.File, Line: p.Line, Stack: p.Stack,
+		Caller: p.Caller(),
+		Beta:   p.Beta, BetaLo: p.BetaLo, BetaHi: p.BetaHi, PeersBeta: f.PeersBeta, Mu: p.Mu, Sigma: p.Sigma, Wait: p.Wait,
 		Feedback: []Feedback{}, D: f.D, Delta: f.Delta, Score: f.Score, Cause: f.Cause, Sentence: f.Sentence,
 		EvidenceSQL: fmt.Sprintf("SELECT rank, host, pid, begin_ns, beta, beta_lo, beta_hi, mu, sigma, count, wait FROM pattern "+
-			"WHERE function_id = %d AND basis = '%s' AND end_ns >= %d AND begin_ns <= %d ORDER BY beta DESC", int64(p.Function), p.Basis, r.BeginNS, r.EndNS),
+			"WHERE function_id = %d AND basis = '%s' AND end_ns >= %d AND begin_ns <= %d ORDER BY beta DESC", int64(p.Function), p.Basis, r.BeginNS,
+			r.EndNS),
 	}
 }
 

@@ -139,16 +139,20 @@ func TestAStoreHasFilesOfSeveralVersions(t *testing.T) {
 	for n := range int64(30) {
 		begin := firstBegin + n*100e6
 		olds = append(olds, older{"s-c", name, "c", 104, 4, n, begin, 100e6, 60e6})
-		news = append(news, newer{store.StepRow{Session: "s-d", Job: name, Host: "d", PID: 105, Rank: &five, Number: n, Begin: begin, Period: 100e6, Wait: 60e6}, "x"})
+		news = append(news, newer{store.StepRow{Session: "s-d", Job: name, Host: "d", PID: 105, Rank: &five, Number: n, Begin: begin,
+			Period: 100e6, Wait: 60e6}, "x"})
 	}
 	for rank := int32(4); rank < 6; rank++ {
 		for f, beta := range map[int64]float64{1: 0.02, 2: 0.6} {
-			patterns = append(patterns, store.PatternRow{Session: "s", Job: name, Host: string(rune('c' + rank - 4)), PID: 100 + rank, Rank: &rank, Begin: firstBegin,
-				End: firstBegin + 20e9, Observed: 20e9, Coverage: 0.97, Function: f, Class: "python", Name: "f", Basis: "samples", Beta: beta, BetaLo: beta, BetaHi: beta, AnalysisID: store.AnalysisVersion})
+			patterns = append(patterns, store.PatternRow{Session: "s", Job: name, Host: string(rune('c' + rank - 4)), PID: 100 + rank, Rank: &rank,
+				Begin: firstBegin,
+				End:   firstBegin + 20e9, Observed: 20e9, Coverage: 0.97, Function: f, Class: "python", Name: "f", Basis: "samples", Beta: beta,
+				BetaLo: beta, BetaHi: beta, AnalysisID: store.AnalysisVersion})
 		}
 	}
 	of := store.Partition{Table: "worker_step", Job: name, Host: "c", At: time.Unix(0, firstBegin)}
-	for _, put := range []func() ([]byte, error){func() ([]byte, error) { return store.Encode(olds) }, func() ([]byte, error) { return store.Encode(news) },
+	for _, put := range []func() ([]byte, error){func() ([]byte, error) { return store.Encode(olds) },
+		func() ([]byte, error) { return store.Encode(news) },
 		func() ([]byte, error) { of.Table = "pattern"; return store.Encode(patterns) }} {
 		content, err := put()
 		if err != nil {
@@ -225,7 +229,8 @@ func TestAReportSaysWhichJobsItLeavesOutAndNamesTheAccused(t *testing.T) {
 	if err := r.WriteHTML(&page); err != nil {
 		t.Fatal(err)
 	}
-	if s := page.String(); !strings.Contains(s, "Drawn are 32 of 65 workers") || strings.Index(s, ">Findings<") > strings.Index(s, ">Workers<") {
+	if s := page.String(); !strings.Contains(s, "Drawn are 32 of 65 workers") || strings.Index(s, ">Findings<") > strings.Index(s,
+		">Workers<") {
 		t.Errorf("%s", s)
 	}
 	if !strings.Contains(text.String(), "\nrank 99 ") || !strings.Contains(text.String(), "33 workers more are not shown") {
@@ -266,13 +271,15 @@ func TestWhatIsSaidOfAFindingStandsBesideIt(t *testing.T) {
 	for n, row := range []store.FeedbackRow{
 		r.Feedback(&r.Findings[0], "ann", true, "it sleeps\x1b[31m on purpose", now),
 		r.Feedback(&r.Findings[0], "bob", false, "", now.Add(-time.Hour)),
-		{Job: "another", At: 1, Author: "eve", Wrong: true, Kind: r.Findings[1].Kind, Class: r.Findings[1].Class, Function: r.Findings[1].Function},
+		{Job: "another", At: 1, Author: "eve", Wrong: true, Kind: r.Findings[1].Kind, Class: r.Findings[1].Class,
+			Function: r.Findings[1].Function},
 	} {
 		if err := store.PutFeedback(t.Context(), s, "h", row); err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
 	}
-	if err := store.PutFeedback(t.Context(), s, "h", r.Feedback(&r.Findings[0], "ann", true, strings.Repeat("x", 1001), now)); !errors.Is(err, store.ErrFeedback) {
+	if err := store.PutFeedback(t.Context(), s, "h", r.Feedback(&r.Findings[0], "ann", true, strings.Repeat("x", 1001), now)); !errors.Is(err,
+		store.ErrFeedback) {
 		t.Errorf("a long text: %v", err)
 	}
 	again, err := dataset.Open(db.Root())
@@ -309,7 +316,8 @@ func TestNoFormatActsOnATerminalOrAPage(t *testing.T) {
 	if strings.ContainsRune(text.String(), 0x1b) || !strings.Contains(text.String(), "█") {
 		t.Error(text.String())
 	}
-	if s := html.String(); strings.ContainsRune(s, 0x1b) || strings.Contains(s, "<script") || strings.Contains(s, "://") || strings.Count(s, "<svg") != 2 {
+	if s := html.String(); strings.ContainsRune(s, 0x1b) || strings.Contains(s, "<script") || strings.Contains(s, "://") ||
+		strings.Count(s, "<svg") != 2 {
 		t.Errorf("a page of %d bytes acts, fetches or has no pictures", len(s))
 	}
 	encoded, err := json.Marshal(r)

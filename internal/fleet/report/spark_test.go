@@ -42,7 +42,8 @@ func TestForeignReadersSparkReportsWhatDuckDBDoes(t *testing.T) {
 	if err != nil || len(first.Findings) == 0 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if err := store.PutFeedback(t.Context(), s, "h", first.Feedback(&first.Findings[0], "ann", true, "no\n\"way\"", time.Unix(1_700_000_000, 5))); err != nil {
+	if err := store.PutFeedback(t.Context(), s, "h", first.Feedback(&first.Findings[0], "ann", true, "no\n\"way\"", time.Unix(1_700_000_000,
+		5))); err != nil {
 		t.Fatal(err)
 	}
 	block(t, s, name, firstBegin+20e9)

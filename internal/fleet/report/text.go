@@ -36,7 +36,8 @@ func (r *Report) WriteText(w io.Writer) error {
 		if o.Slower {
 			state = fmt.Sprintf("%.0f %% slower", 100*(o.NowMS/o.NormalMS-1))
 		}
-		fmt.Fprintf(out, "than in its own normal time (%s of the day before, %.1f ms a step) it is %s\n", plural(o.Minutes, "minute"), o.NormalMS, state)
+		fmt.Fprintf(out, "than in its own normal time (%s of the day before, %.1f ms a step) it is %s\n", plural(o.Minutes, "minute"),
+			o.NormalMS, state)
 	}
 	for _, c := range r.Clocks {
 		fmt.Fprintf(out, "the clock of %s is %.3f ms ahead of that of %s, ± %.3f ms by %s\n", printable.Short(c.Host), c.OffsetMS,

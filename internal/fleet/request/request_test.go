@@ -77,7 +77,8 @@ func TestOnlySignedRequestsOfTheJobCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		found, refused, err := inbox.Due(t.Context(), s, now)
-		if err != nil || len(found) != count(c.taken) || c.taken && found[0] != c.request || refused.Files != int64(count(c.why != nil)) || !errors.Is(refused.Why, c.why) {
+		if err != nil || len(found) != count(c.taken) || c.taken && found[0] != c.request || refused.Files != int64(count(c.why != nil)) ||
+			!errors.Is(refused.Why, c.why) {
 			t.Errorf("%s: %+v, %+v, %v", c.name, found, refused, err)
 		}
 		if again, refused, err := inbox.Due(t.Context(), s, now); len(again) != 0 || refused.Files != 0 || err != nil {
@@ -88,7 +89,8 @@ func TestOnlySignedRequestsOfTheJobCount(t *testing.T) {
 	if err := s.Put(t.Context(), plain(0, now), []byte(strings.Repeat("{", 1<<20))); err != nil {
 		t.Fatal(err)
 	}
-	if found, refused, err := inbox.Due(t.Context(), s, now); len(found) != 0 || refused.Why == nil || !strings.Contains(refused.Why.Error(), "too large") || err != nil {
+	if found, refused, err := inbox.Due(t.Context(), s, now); len(found) != 0 || refused.Why == nil || !strings.Contains(refused.Why.Error(),
+		"too large") || err != nil {
 		t.Error(found, refused, err)
 	}
 }
@@ -241,7 +243,8 @@ func TestAFloodTakesNoMoreThanItsTime(t *testing.T) {
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if found, _, err := NewInbox("job", secret).Due(over, s, time.Unix(1_800_000_000, 0)); len(found) != 0 || !errors.Is(err, context.Canceled) {
+	if found, _, err := NewInbox("job", secret).Due(over, s, time.Unix(1_800_000_000, 0)); len(found) != 0 ||
+		!errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v", found, err)
 	}
 }

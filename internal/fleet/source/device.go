@@ -9,7 +9,8 @@ import (
 // device reads the launches and copies whose time on a device is known or bounded.
 func (r reader) device(from, until int64) error {
 	known := map[event.Call]*event.Call{}
-	return r.each("work on devices", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''), name,
+	return r.each("work on devices", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''),
+		name,
 			device_id, stream, device_time_lo_ns, device_time_hi_ns, coalesce(slice_id, 0)
 		FROM span WHERE (layer = 'runtime' AND device_time_hi_ns IS NOT NULL OR layer = 'device') AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`,
 		func(rows *sql.Rows) error {

@@ -38,7 +38,8 @@ type Upload struct {
 func Read(ctx context.Context, db *dataset.DB, job string) (*Upload, error) {
 	u := &Upload{Job: job}
 	var frequency sql.NullInt64
-	if err := db.Row(ctx, "SELECT session_id, coalesce(host, ''), frequency_hz FROM session LIMIT 1", nil, &u.Session, &u.Host, &frequency); err != nil {
+	if err := db.Row(ctx, "SELECT session_id, coalesce(host, ''), frequency_hz FROM session LIMIT 1", nil, &u.Session, &u.Host,
+		&frequency); err != nil {
 		return nil, fmt.Errorf("reading the session: %w", err)
 	}
 	if u.Job == "" {
@@ -163,7 +164,8 @@ func (r reader) stacks() error {
 		}
 		return r.c.Write(&event.Batch{Stacks: []event.Stack{s}})
 	}
-	err := r.each("stacks", `SELECT stack_id, f.kind, coalesce(f.function, ''), coalesce(f.file, ''), coalesce(f.line, 0), coalesce(f.module, '')
+	err := r.each("stacks", `SELECT stack_id, f.kind, coalesce(f.function, ''), coalesce(f.file, ''), coalesce(f.line, 0),
+		coalesce(f.module, '')
 		FROM (SELECT stack_id, unnest(frames) AS f, generate_subscripts(frames, 1) AS i FROM (
 			SELECT stack_id, any_value(frames) AS frames FROM stack WHERE stack_id IN (SELECT stack_id FROM sample) GROUP BY stack_id))
 		ORDER BY stack_id, i`, func(rows *sql.Rows) error {
@@ -211,7 +213,8 @@ func (r reader) samples(from, until int64) error {
 
 // quotas reads what the quotas of control groups took, and the counters that tell hardware from software.
 func (r reader) quotas(from, until int64) error {
-	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value, kind, unit, coalesce(device, ''), device_id, period_ns FROM counter
+	return r.each("counters", `SELECT ts_ns, pid, coalesce(scope, ''), name, value, kind, unit, coalesce(device, ''), device_id, period_ns
+		FROM counter
 		WHERE name IN ('`+strings.Join(append(slices.Concat(pattern.Counters, pattern.QuotaCounters), pattern.OwnsDevice), "', '")+`')
 			AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`, func(rows *sql.Rows) error {
 		var n event.Counter
@@ -240,14 +243,16 @@ func (r reader) spans(from, until int64) error {
 	if until == 0 {
 		until = 1<<63 - 1
 	}
-	return r.each("calls", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''), name, bytes, coalesce(slice_id, 0)
+	return r.each("calls", `SELECT ts_ns, coalesce(duration_ns, -1), pid, tid, layer, coalesce(category, ''), coalesce(runtime, ''), name,
+		bytes, coalesce(slice_id, 0)
 		FROM span WHERE (layer IN ('scope', 'collective') OR layer = 'autograd' AND category = 'backward'
 			OR layer = 'runtime' AND runtime IN ('pjrt', 'neuron') AND category = 'launch') AND ts_ns >= ? AND ts_ns < ? ORDER BY ts_ns`,
 		func(rows *sql.Rows) error {
 			var s event.Span
 			var call event.Call
 			var bytes sql.NullInt64
-			if err := rows.Scan(&s.StartNS, &s.DurationNS, &s.PID, &s.TID, &call.Layer, &call.Category, &call.Runtime, &call.Name, &bytes, &s.SliceID); err != nil {
+			if err := rows.Scan(&s.StartNS, &s.DurationNS, &s.PID, &s.TID, &call.Layer, &call.Category, &call.Runtime, &call.Name, &bytes,
+				&s.SliceID); err != nil {
 				return err
 			}
 			if known[call] == nil {
@@ -268,7 +273,8 @@ func (r reader) spans(from, until int64) error {
 const waitSQL = `
 WITH since AS (SELECT session_id, min(ts_ns) AS ns FROM warning WHERE kind = 'slice' AND source = 'waits' GROUP BY ALL),
 collective AS (SELECT DISTINCT session_id, stack_id FROM (SELECT session_id, stack_id, unnest(frames) AS f FROM stack)
-  WHERE f.kind = 'native' AND (starts_with(f.function, 'c10d::') AND NOT starts_with(f.function, 'c10d::Reducer') OR starts_with(f.function, 'nccl'))),
+  WHERE f.kind = 'native' AND (starts_with(f.function, 'c10d::') AND NOT starts_with(f.function, 'c10d::Reducer')
+OR starts_with(f.function, 'nccl'))),
 wait AS (SELECT s.pid, s.tid, s.ts_ns, s.weight_ns, s.stack_id IS NOT NULL AS known, c.stack_id IS NOT NULL AS collective,
     coalesce(since.ns, 9223372036854775807) AS since
   FROM sample s LEFT JOIN since USING (session_id) LEFT JOIN collective c USING (session_id, stack_id)
@@ -276,10 +282,12 @@ wait AS (SELECT s.pid, s.tid, s.ts_ns, s.weight_ns, s.stack_id IS NOT NULL AS kn
 whole AS (SELECT t.step_id, sum(least(w.ts_ns + w.weight_ns, t.until_ns) - w.ts_ns) AS ns
   FROM timeline_step t JOIN wait w ON w.pid = t.pid AND w.tid = t.tid AND w.ts_ns >= t.begin_ns AND w.ts_ns < t.until_ns
   WHERE w.collective AND w.ts_ns < w.since GROUP BY ALL),
-sampled AS (SELECT w.pid, w.tid, w.since, sum(w.weight_ns) * sum(w.weight_ns) FILTER (collective) / nullif(sum(w.weight_ns) FILTER (known), 0) AS ns
+sampled AS (SELECT w.pid, w.tid, w.since, sum(w.weight_ns) * sum(w.weight_ns) FILTER (collective) / nullif(sum(w.weight_ns) FILTER (known),
+0) AS ns
   FROM timeline_step t JOIN wait w ON w.pid = t.pid AND w.tid = t.tid AND w.ts_ns >= t.begin_ns AND w.ts_ns < t.until_ns
   WHERE t.begin_ns >= w.since GROUP BY ALL),
-shared AS (SELECT t.step_id, (t.until_ns - t.begin_ns) * least(1, s.ns / sum(t.until_ns - t.begin_ns) OVER (PARTITION BY t.pid, t.tid)) AS ns
+shared AS (SELECT t.step_id, (t.until_ns - t.begin_ns) * least(1, s.ns / sum(t.until_ns - t.begin_ns) OVER (PARTITION BY t.pid,
+t.tid)) AS ns
   FROM timeline_step t JOIN sampled s USING (pid, tid) WHERE t.begin_ns >= s.since)
 SELECT step_id, coalesce(sum(ns), 0)::BIGINT FROM (FROM whole UNION ALL FROM shared) GROUP BY step_id`
 
@@ -291,9 +299,11 @@ GROUP BY t.step_id`
 
 // exitSQL is the last collective that a process left in a step.
 const exitSQL = `
-SELECT t.step_id, arg_max(s.communicator, s.ts_ns + s.duration_ns), arg_max(s.sequence_number, s.ts_ns + s.duration_ns), max(s.ts_ns + s.duration_ns)
+SELECT t.step_id, arg_max(s.communicator, s.ts_ns + s.duration_ns), arg_max(s.sequence_number, s.ts_ns + s.duration_ns),
+max(s.ts_ns + s.duration_ns)
 FROM timeline_step t JOIN span s ON s.pid = t.pid AND s.ts_ns + s.duration_ns >= t.begin_ns AND s.ts_ns + s.duration_ns < t.until_ns
-WHERE s.layer = 'collective' AND s.category = 'work' AND s.communicator IS NOT NULL AND s.sequence_number IS NOT NULL AND s.duration_ns IS NOT NULL
+WHERE s.layer = 'collective' AND s.category = 'work' AND s.communicator IS NOT NULL AND s.sequence_number IS NOT NULL
+AND s.duration_ns IS NOT NULL
 GROUP BY t.step_id`
 
 func (r reader) exits() (map[int64]*pattern.Exit, error) {

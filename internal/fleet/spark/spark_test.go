@@ -46,7 +46,8 @@ func TestRowsAreWhatSparkSaid(t *testing.T) {
 	db := asked(t, func(q question) []string {
 		switch q.SQL {
 		case "values":
-			return []string{`{"columns":["a","b","c","d","e"]}`, `{"rows":[[1,"x",null,true,{"float":"0.1"}],[-9223372036854775808,"","y",false,{"float":"nan"}]]}`, `{"rows":[]}`, `{}`}
+			return []string{`{"columns":["a","b","c","d","e"]}`,
+				`{"rows":[[1,"x",null,true,{"float":"0.1"}],[-9223372036854775808,"","y",false,{"float":"nan"}]]}`, `{"rows":[]}`, `{}`}
 		case "args":
 			return []string{`{"columns":["a"]}`, fmt.Sprintf(`{"rows":[["%v %v"]]}`, q.Args[0], q.Args[1]), `{}`}
 		case "none":
@@ -80,7 +81,8 @@ func TestRowsAreWhatSparkSaid(t *testing.T) {
 	if err := db.QueryRow("none").Scan(&b); !errors.Is(err, sql.ErrNoRows) {
 		t.Error(err)
 	}
-	if err := db.QueryRow("other").Scan(&b); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "no such table") {
+	if err := db.QueryRow("other").Scan(&b); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(),
+		"no such table") {
 		t.Error(err)
 	}
 	late, err := db.Query("late")
@@ -135,10 +137,12 @@ func TestWithoutSparkTheErrorSaysWhatToDo(t *testing.T) {
 		t.Error("a Spark that is not there was started")
 	}
 	script := "#!/bin/sh\necho 'Exception: JAVA_HOME is not set' >&2\necho done\nexit 1\n"
-	if err := errors.Join(os.Mkdir(filepath.Join(home, "bin"), 0o755), os.WriteFile(filepath.Join(home, "bin/spark-submit"), []byte(script), 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(home, "bin"), 0o755), os.WriteFile(filepath.Join(home, "bin/spark-submit"), []byte(script),
+		0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(t.Context(), Local, nil); err == nil || !strings.Contains(err.Error(), "JAVA_HOME is not set") || strings.Contains(err.Error(), "\n") {
+	if _, err := Open(t.Context(), Local, nil); err == nil || !strings.Contains(err.Error(), "JAVA_HOME is not set") ||
+		strings.Contains(err.Error(), "\n") {
 		t.Error(err)
 	}
 	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) != 0 {

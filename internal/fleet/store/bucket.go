@@ -53,7 +53,8 @@ func parseBucket(location string, environment func(string) string) (address, err
 	case err != nil || u.Scheme != "s3" || u.Host == "":
 		return bad("it names no bucket")
 	case u.User != nil:
-		return address{}, fmt.Errorf("%w: credentials do not belong into it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials", ErrLocation)
+		return address{}, fmt.Errorf("%w: credentials do not belong into it: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write "+
+			"~/.aws/credentials", ErrLocation)
 	case u.Port() != "":
 		return bad("a bucket has no port")
 	}
@@ -132,7 +133,8 @@ func (b *Bucket) told(doing string, err error) error {
 	case minio.NoSuchBucket:
 		return fmt.Errorf("%s: %s has no bucket %q: make it first", doing, b.server, b.bucket)
 	case minio.AccessDenied, minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch, "InvalidToken", "ExpiredToken":
-		return fmt.Errorf("%s: %s refuses the credentials (%s): are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, or ~/.aws/credentials?", doing, b.server, response.Code)
+		return fmt.Errorf("%s: %s refuses the credentials (%s): are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set, or ~/.aws/credentials?",
+			doing, b.server, response.Code)
 	}
 	var address *url.Error
 	if errors.As(err, &address) {
@@ -258,7 +260,8 @@ func (b *Bucket) Partitions(ctx context.Context, prefix string) (names []string,
 func (b *Bucket) first(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for object := range b.client.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.name(Version) + "/", Recursive: true, MaxKeys: 1}) {
+	for object := range b.client.ListObjectsIter(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.name(Version) + "/", Recursive: true,
+		MaxKeys: 1}) {
 		return object.Err == nil, b.told("opening the store", object.Err)
 	}
 	return false, nil

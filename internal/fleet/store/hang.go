@@ -64,8 +64,9 @@ const mostThreads = 256 << 10
 
 func (h *Hang) rows() (rows []HangRow, err error) {
 	r := h.Recording
-	common := HangRow{Job: readable(h.Job), Host: readable(r.Host), At: h.At, Since: h.Since, Kind: h.Verdict.Kind, Sentence: readable(h.Verdict.Sentence),
-		Dump: unlessZero(readable(h.Dump)), Tool: h.Tool}
+	common := HangRow{Job: readable(h.Job), Host: readable(r.Host), At: h.At, Since: h.Since, Kind: h.Verdict.Kind,
+		Sentence: readable(h.Verdict.Sentence),
+		Dump:     unlessZero(readable(h.Dump)), Tool: h.Tool}
 	ranks, grouped := map[int64]*int64{}, map[int64]bool{}
 	for _, p := range r.Processes {
 		ranks[p.PID] = p.Rank
@@ -74,7 +75,8 @@ func (h *Hang) rows() (rows []HangRow, err error) {
 		row := common
 		grouped[m.PID] = true
 		row.PID, row.Rank, row.Ended = int32(m.PID), narrow(ranks[m.PID]), m.Ended
-		row.Communicator, row.Group, row.Number, row.Collective = &m.Group, unlessZero(readable(m.Name)), m.Number, unlessZero(readable(m.Collective))
+		row.Communicator, row.Group, row.Number, row.Collective = &m.Group, unlessZero(readable(m.Name)), m.Number,
+			unlessZero(readable(m.Collective))
 		row.GroupRank, row.GroupRanks = narrow(&m.Rank), narrow(&m.Ranks)
 		of := hang.Of{Group: m.Group, PID: m.PID}
 		row.Place = unlessZero(readable(r.Place(of)))

@@ -144,7 +144,8 @@ func (b *Bucket) since(ctx context.Context, job string, from time.Time) (wanted 
 				}
 				wanted = append(wanted, e)
 				if bytes += e.Bytes; bytes > mostMirrored || len(wanted) > mostMirroredFiles {
-					return nil, fmt.Errorf("%w: more than %d files, or %d MiB: ask for less with --job and --since", ErrTooLarge, mostMirroredFiles, mostMirrored>>20)
+					return nil, fmt.Errorf("%w: more than %d files, or %d MiB: ask for less with --job and --since", ErrTooLarge, mostMirroredFiles,
+						mostMirrored>>20)
 				}
 			}
 		}

@@ -103,7 +103,8 @@ func Send(ctx context.Context, s Store, b Batch) (bytes int64, err error) {
 	}
 	steps := make([]StepRow, len(b.Steps))
 	for i, st := range b.Steps {
-		steps[i] = StepRow{Session: b.Session, Job: b.Job, Host: b.Host, PID: st.PID, Rank: unlessNegative(st.Rank), Number: st.Number, Begin: st.BeginNS,
+		steps[i] = StepRow{Session: b.Session, Job: b.Job, Host: b.Host, PID: st.PID, Rank: unlessNegative(st.Rank), Number: st.Number,
+			Begin:  st.BeginNS,
 			Period: st.PeriodNS, Wait: st.WaitNS, Load: unlessNegative(st.LoadNS)}
 		if e := st.Exit; e != nil {
 			steps[i].Communicator, steps[i].Sequence, steps[i].Exit = &e.Communicator, &e.Number, &e.NS

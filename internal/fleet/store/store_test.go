@@ -65,7 +65,8 @@ func TestNamesOfJobsDoNotLeaveTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"../../../../out", "/etc/passwd", ".", "..", "", "a\x00b", "job=x/date=y", "x\n", strings.Repeat("é", 300), strings.Repeat("..", 400), "*'\\"}
+	names := []string{"../../../../out", "/etc/passwd", ".", "..", "", "a\x00b", "job=x/date=y", "x\n", strings.Repeat("é", 300),
+		strings.Repeat("..", 400), "*'\\"}
 	seen := map[string]string{}
 	for _, name := range names {
 		key := Partition{"pattern", name, name, time.Unix(0, 0)}.Key(nil)

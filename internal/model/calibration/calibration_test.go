@@ -86,7 +86,8 @@ func slicedOf(rng *rand.Rand, times [][]float64, calls [][]int, budget float64) 
 	sums := make([]calltree.Sum, len(job))
 	for j := range m {
 		begin := j*each + rng.IntN(each-n+1)
-		slice := &calltree.Slice{Begin: int64(begin), Recorded: n, Saw: n, Represented: float64(simulatedSteps) / float64(m), Steps: n, OfSteps: true}
+		slice := &calltree.Slice{Begin: int64(begin), Recorded: n, Saw: n, Represented: float64(simulatedSteps) / float64(m), Steps: n,
+			OfSteps: true}
 		slices = append(slices, slice)
 		for k := begin; k < begin+n; k++ {
 			for i := range job {
@@ -136,7 +137,8 @@ func TestCalibratedTimesHoldTheTruth(t *testing.T) {
 		}
 		mean, short := 0.0, 0.0
 		for i, o := range job {
-			t.Logf("budget %.0f %%, %-14s bias %+.2f %%, held %.1f %%, mean error %.1f points less than by slices alone", 100*budget, o.name, 100*bias[i], 100*held[i], 100*uncalibrated[i])
+			t.Logf("budget %.0f %%, %-14s bias %+.2f %%, held %.1f %%, mean error %.1f points less than by slices alone", 100*budget, o.name,
+				100*bias[i], 100*held[i], 100*uncalibrated[i])
 			if math.Abs(bias[i]) > 0.02 || held[i] < 0.87 { // what intervals from five slices hold by themselves
 				t.Errorf("budget %.0f %%, %s: a bias of %.1f %%, intervals hold %.1f %%", 100*budget, o.name, 100*bias[i], 100*held[i])
 			}
@@ -157,7 +159,8 @@ func TestCalibratedTimesSumToTheTotal(t *testing.T) {
 	for range 500 {
 		rows := make([]Row, 1+rng.IntN(12))
 		for i := range rows {
-			rows[i] = Row{Sampled: 1e9 * rng.ExpFloat64(), Sliced: 1e9 * rng.ExpFloat64(), Variance: 1e16 * rng.ExpFloat64(), Seen: float64(rng.IntN(50)), Slices: rng.IntN(6)}
+			rows[i] = Row{Sampled: 1e9 * rng.ExpFloat64(), Sliced: 1e9 * rng.ExpFloat64(), Variance: 1e16 * rng.ExpFloat64(),
+				Seen: float64(rng.IntN(50)), Slices: rng.IntN(6)}
 		}
 		rows[0].Sliced *= float64(rng.IntN(2)) // the probes took all that its rows have
 		rows[0].Variance *= float64(rng.IntN(2))

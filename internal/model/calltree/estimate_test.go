@@ -26,7 +26,8 @@ func sliced(t *testing.T, seed uint64, between func(*output.Dataset) error) *dat
 	var slices []event.Slice
 	at := int64(1e15)
 	call := func(name, layer string, duration int64, weight float64, slice int64, step int32) {
-		rows = append(rows, event.Span{ID: int64(len(rows) + 1), StartNS: at, DurationNS: duration, PID: 7, TID: 7, Call: &event.Call{Layer: layer, Name: name},
+		rows = append(rows, event.Span{ID: int64(len(rows) + 1), StartNS: at, DurationNS: duration, PID: 7, TID: 7,
+			Call:   &event.Call{Layer: layer, Name: name},
 			Weight: weight, SequenceNumber: -1, SliceID: slice, SliceStep: step})
 		at += duration
 	}
@@ -34,7 +35,8 @@ func sliced(t *testing.T, seed uint64, between func(*output.Dataset) error) *dat
 		for _, group := range []string{"op", "runtime"} {
 			n := 1 + random.IntN(4)
 			id := int64(len(slices) + 1)
-			s := event.Slice{ID: id, PID: 7, Group: group, BeginNS: at, FromNS: at, Phase: event.PhaseTraining, Unit: []string{event.UnitSteps, event.UnitTime}[seed%2],
+			s := event.Slice{ID: id, PID: 7, Group: group, BeginNS: at, FromNS: at, Phase: event.PhaseTraining, Unit: []string{event.UnitSteps,
+				event.UnitTime}[seed%2],
 				Recorded: float64(n), Represented: float64(n * (1 + random.IntN(6))), Steps: int32(n)}
 			weight := s.Represented / s.Recorded
 			for step := range n {
@@ -53,7 +55,8 @@ func sliced(t *testing.T, seed uint64, between func(*output.Dataset) error) *dat
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(d.Session(event.Recording{ID: "s", StartedNS: 1e15}), d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 7}}}), d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: rows}))
+	err = errors.Join(d.Session(event.Recording{ID: "s", StartedNS: 1e15}), d.Write(&event.Batch{Processes: []event.Process{{ID: 7, PID: 7}}}),
+		d.Write(&event.Batch{Slices: slices}), d.Write(&event.Batch{Spans: rows}))
 	if between != nil {
 		err = errors.Join(err, between(d))
 	}
@@ -91,7 +94,8 @@ func TestIntervalsAreThoseOfTheView(t *testing.T) {
 			layer := map[Kind]string{Operator: "op", Call: "runtime"}[c.Kind]
 			var calls, recorded, low, total float64
 			var high *float64
-			err := db.Row(t.Context(), "SELECT recorded, calls, total_lo_ns, total_hi_ns, total_ns FROM operator_estimate WHERE layer = ? AND name = ?",
+			err := db.Row(t.Context(), "SELECT recorded, calls, total_lo_ns, total_hi_ns, total_ns FROM operator_estimate WHERE layer = ? "+
+				"AND name = ?",
 				[]any{layer, c.Name}, &recorded, &calls, &low, &high, &total)
 			if err != nil {
 				t.Fatal(err)

@@ -20,7 +20,8 @@ type Options struct {
 // Load builds the tree of a dataset whose rows lint has looked at: it reads the
 // view good_span, in one pass in order of time.
 func Load(ctx context.Context, db *dataset.DB, o Options) (*Node, error) {
-	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{}, paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
+	l := &loader{ctx: ctx, db: db, options: o, root: New(), stacks: map[stackKey][]Identity{}, threads: map[threadKey]*thread{},
+		paths: map[stackKey]*Node{}, places: map[placeKey]place{}, launches: map[rowKey]*Node{},
 		forwards: forwards{from: map[rowKey]int64{}, wanted: map[rowKey]bool{}}}
 	for _, part := range []func() error{l.readSlices, l.readWalls, l.readStacks, l.readSpans, l.closeThreads, l.readSamples, l.readMemory} {
 		if err := part(); err != nil {
@@ -76,7 +77,8 @@ type loader struct {
 func (l *loader) readStacks() error {
 	rows, err := l.db.Query(l.ctx, `SELECT session_id, stack_id, i, frames[i].kind, coalesce(frames[i]."function", ''),
 			coalesce(frames[i].file, ''), coalesce(frames[i].line, 0), coalesce(frames[i].module, ''), coalesce(frames[i].build_id, ''), status
-		FROM (SELECT DISTINCT ON (session_id, stack_id) * FROM stack), unnest(range(1, len(frames) + 1)) AS u(i) ORDER BY session_id, stack_id, i DESC`)
+		FROM (SELECT DISTINCT ON (session_id, stack_id) * FROM stack), unnest(range(1, len(frames) + 1)) AS u(i) ORDER BY session_id, stack_id,
+		i DESC`)
 	if err != nil {
 		return err
 	}
@@ -152,13 +154,15 @@ const (
 	spanStep
 )
 
-var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight", "python_stack_id", "stack_id", "launch_id", "sequence_number"}
+var spanColumns = []string{"ts_ns", "duration_ns", "span_id", "session_id", "pid", "tid", "layer", "category", "name", "weight",
+	"python_stack_id", "stack_id", "launch_id", "sequence_number"}
 
 // readSpans sweeps over all threads at once: a row's own time is its duration
 // without that of the rows that stand directly in it.
 func (l *loader) readSpans() error {
 	var first, last sql.NullInt64
-	if err := l.db.Row(l.ctx, "SELECT min(ts_ns), max(ts_ns), count(*) FILTER (layer = 'device') > 0 FROM good_span", nil, &first, &last, &l.devices); err != nil {
+	if err := l.db.Row(l.ctx, "SELECT min(ts_ns), max(ts_ns), count(*) FILTER (layer = 'device') > 0 FROM good_span", nil, &first, &last,
+		&l.devices); err != nil {
 		return err
 	}
 	instead, err := l.db.Instead(l.ctx, "SELECT session_id, span_id, stands_ns FROM left_out")
@@ -363,7 +367,8 @@ func (l *loader) device(r *row) {
 
 // readSamples adds up per stack in SQL: a stack has a thousand samples.
 func (l *loader) readSamples() error {
-	rows, err := l.db.Query(l.ctx, `SELECT session_id, stack_id, state, count(*), sum(weight_ns)::DOUBLE, min(weight_ns)::DOUBLE, max(weight_ns)::DOUBLE,
+	rows, err := l.db.Query(l.ctx, `SELECT session_id, stack_id, state, count(*), sum(weight_ns)::DOUBLE, min(weight_ns)::DOUBLE,
+		max(weight_ns)::DOUBLE,
 		coalesce(var_pop(weight_ns), 0) * count(*) FROM sample GROUP BY ALL`)
 	if err != nil {
 		return err
@@ -390,8 +395,10 @@ func (l *loader) readSamples() error {
 // the row that it was made in.
 func (l *loader) readMemory() error {
 	rows, err := l.db.Query(l.ctx, `
-		SELECT m.session_id, coalesce(m.python_stack_id, m.stack_id, s.python_stack_id, s.stack_id), coalesce(CASE WHEN s.layer = 'op' THEN s.name END, ''),
-			sum(m.weight), sum(m.bytes * m.weight)::DOUBLE, min(m.bytes)::DOUBLE, max(m.bytes)::DOUBLE, coalesce(var_pop(m.bytes), 0) * sum(m.weight),
+		SELECT m.session_id, coalesce(m.python_stack_id, m.stack_id, s.python_stack_id, s.stack_id),
+		coalesce(CASE WHEN s.layer = 'op' THEN s.name END, ''),
+			sum(m.weight), sum(m.bytes * m.weight)::DOUBLE, min(m.bytes)::DOUBLE, max(m.bytes)::DOUBLE,
+			coalesce(var_pop(m.bytes), 0) * sum(m.weight),
 			m.slice_id, m.slice_step, sum(m.bytes)::DOUBLE, bool_or(m.weight <> 1)
 		FROM memory m LEFT JOIN good_span s ON s.session_id = m.session_id AND s.span_id = m.span_id
 		WHERE m.action = 'alloc' AND m.bytes IS NOT NULL GROUP BY ALL ORDER BY min(m.ts_ns)`)

@@ -35,7 +35,8 @@ func readSlices(ctx context.Context, db *dataset.DB) (*slicing, error) {
 		var id int64
 		var recorded, seen, represented *float64
 		var saw, stands bool
-		if err := rows.Scan(&s.Of.Session, &id, &s.Of.PID, &s.Of.Group, &s.Of.Phase, &s.Begin, &s.Steps, &saw, &recorded, &seen, &represented, &stands, &s.OfSteps, &s.OfTime); err != nil {
+		if err := rows.Scan(&s.Of.Session, &id, &s.Of.PID, &s.Of.Group, &s.Of.Phase, &s.Begin, &s.Steps, &saw, &recorded, &seen, &represented,
+			&stands, &s.OfSteps, &s.OfTime); err != nil {
 			return nil, err
 		}
 		switch {

@@ -101,7 +101,8 @@ func (n *Node) Children(total map[*Node]float64) []*Node {
 		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b *Node) int {
-		return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line),
+		return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a.Name, b.Name), strings.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line),
 			strings.Compare(string(a.Kind), string(b.Kind)))
 	})
 	return all

@@ -56,7 +56,8 @@ func TestAValueThatStandsForThreeCountsAsThree(t *testing.T) {
 	for _, v := range []float64{10, 10, 10, 4} {
 		single.Add(v, 1)
 	}
-	if math.Abs(weighted.M2-single.M2) > 1e-9 || weighted.Count != single.Count || weighted.Sum != single.Sum || weighted.Min != 4 || weighted.Max != 10 {
+	if math.Abs(weighted.M2-single.M2) > 1e-9 || weighted.Count != single.Count || weighted.Sum != single.Sum || weighted.Min != 4 ||
+		weighted.Max != 10 {
 		t.Errorf("%+v, want %+v", weighted, single)
 	}
 }
@@ -82,7 +83,8 @@ func equal(t *testing.T, a, b *Node, path string) {
 	}
 	for name, m := range a.Own {
 		o := b.Own[name]
-		if o == nil || m.Count != o.Count || m.Min != o.Min || m.Max != o.Max || math.Abs(m.Sum-o.Sum) > 1e-6 || math.Abs(m.M2-o.M2) > 1e-6*max(m.M2, 1) {
+		if o == nil || m.Count != o.Count || m.Min != o.Min || m.Max != o.Max || math.Abs(m.Sum-o.Sum) > 1e-6 ||
+			math.Abs(m.M2-o.M2) > 1e-6*max(m.M2, 1) {
 			t.Fatalf("%s: %+v and %+v", path, m, o)
 		}
 	}
@@ -147,8 +149,9 @@ func treeOfARecording(t *testing.T, sequence, edge int64) {
 	launch, correlation := int64(3), int64(3)
 	stack, deep, wide := int64(11), int64(12), int64(13) // cut: of both kinds, of what is not shown
 	row := func(id, tid, ts, duration int64, layer, category, name string, detail *event.Detail) event.Span {
-		return event.Span{ID: id, StartNS: 1000 + ts, DurationNS: duration, PID: 1, TID: int32(tid), Weight: 1, SequenceNumber: -1, Detail: detail,
-			Call: &event.Call{Layer: layer, Category: category, Name: name}}
+		return event.Span{ID: id, StartNS: 1000 + ts, DurationNS: duration, PID: 1, TID: int32(tid), Weight: 1, SequenceNumber: -1,
+			Detail: detail,
+			Call:   &event.Call{Layer: layer, Category: category, Name: name}}
 	}
 	numbered := func(s event.Span) event.Span {
 		s.SequenceNumber = sequence
@@ -157,9 +160,12 @@ func treeOfARecording(t *testing.T, sequence, edge int64) {
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
 		d.Write(&event.Batch{Stacks: []event.Stack{{ID: 11, Status: event.StackComplete, Frames: []event.Frame{
-			{Kind: "python", Function: "forward", File: "model.py", Line: 7, Offset: -1}, {Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}},
-			{ID: 12, Status: "native_max_frames,python_max_frames", Frames: []event.Frame{{Kind: "python", Function: "deep", File: "deep.py", Line: 3, Offset: -1}}},
-			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1, Offset: -1}}}}}),
+			{Kind: "python", Function: "forward", File: "model.py", Line: 7, Offset: -1}, {Kind: "python", Function: "main", File: "train.py",
+				Line: 1, Offset: -1}}},
+			{ID: 12, Status: "native_max_frames,python_max_frames", Frames: []event.Frame{{Kind: "python", Function: "deep", File: "deep.py",
+				Line: 3, Offset: -1}}},
+			{ID: 13, Status: "native_max_frames", Frames: []event.Frame{{Kind: "python", Function: "main", File: "train.py", Line: 1,
+				Offset: -1}}}}}),
 		d.Write(&event.Batch{Spans: []event.Span{
 			row(1, 1, 0, 100, "op", "", "aten::linear", &event.Detail{StackID: &stack}),
 			numbered(row(2, 1, 10, 60, "op", "", "aten::addmm", nil)),

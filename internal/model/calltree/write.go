@@ -36,7 +36,8 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 		return fmt.Sprintf(" %6s", off(intervals, n, total[n]))
 	}
 	if n.Shortened > 0 && metric == "host_ns" {
-		fmt.Fprintf(out, "calls in slices were longer than the others: a thread's rows stand for up to %.2g times the time that there was, and are divided by it\n",
+		fmt.Fprintf(out, "calls in slices were longer than the others: a thread's rows stand for up to %.2g times the time that there was, and "+
+			"are divided by it\n",
 			n.Shortened)
 	}
 	heading, sure := "", ""
@@ -46,7 +47,8 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 			sure = ", ± " + off + " %"
 		}
 	}
-	fmt.Fprintf(out, "%s in all%s\n\n%9s%s %7s %7s %9s  %s\n", amount(metric, all), sure, metric[:strings.IndexAny(metric+"_", "_")], heading, "%", "own %", "count", "")
+	fmt.Fprintf(out, "%s in all%s\n\n%9s%s %7s %7s %9s  %s\n", amount(metric, all), sure, metric[:strings.IndexAny(metric+"_", "_")], heading,
+		"%", "own %", "count", "")
 	var walk func(*Node, int, int)
 	walk = func(n *Node, indent, level int) {
 		if style.Depth > 0 && level > style.Depth {
@@ -68,7 +70,8 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 			if style.Width > 44 {
 				name = cut(name, style.Width-40-len(heading))
 			}
-			fmt.Fprintf(out, "%9s%s %6.1f%% %6s %9s  %s\n", amount(metric, total[c]), apart(c), share, blank(own, "%.1f%%"), blank(count, "%.0f"), name)
+			fmt.Fprintf(out, "%9s%s %6.1f%% %6s %9s  %s\n", amount(metric, total[c]), apart(c), share, blank(own, "%.1f%%"),
+				blank(count, "%.0f"), name)
 			next := indent + 1
 			if own == 0 && c.alone(total, all*style.MinPercent/100) {
 				next = indent
@@ -76,7 +79,8 @@ func (n *Node) Write(w io.Writer, metric string, style Style) error {
 			walk(c, next, level+1)
 		}
 		if hidden > 0 && rest > 0 {
-			fmt.Fprintf(out, "%9s%*s %6.1f%% %6s %9s  %s… %d smaller\n", amount(metric, rest), utf8.RuneCountInString(heading), "", 100*rest/all, "", "", strings.Repeat("  ", indent), hidden)
+			fmt.Fprintf(out, "%9s%*s %6.1f%% %6s %9s  %s… %d smaller\n", amount(metric, rest), utf8.RuneCountInString(heading), "", 100*rest/all, "",
+				"", strings.Repeat("  ", indent), hidden)
 		}
 	}
 	walk(n, 0, 1)

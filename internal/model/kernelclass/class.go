@@ -32,7 +32,8 @@ var rules = []struct {
 	{regexp.MustCompile(`(?i)nccl|rccl|cross_device_reduce|^hccl|mscclKernel|^oneccl`), Collective},
 	{regexp.MustCompile(`(?i)flash|fmha|attn|attention|sdpa`), Attention},
 	{regexp.MustCompile(`(?i)nchwToNhwc|nhwcToNchw|SubTensorOpWith`), Layout}, // what cuDNN and MIOpen do around a convolution
-	{regexp.MustCompile(`(?i)conv(?:olution|_|[0-9]|Fwd|Bwd|Wrw)|implicit_?gemm|winograd|miopen.*conv|igemm_(?:fwd|bwd|wrw)|dgrad|wgrad|xdlops?_bwd_weight|cudnn.*(?:fprop|nchw)`), Convolution},
+	{regexp.MustCompile(
+		`(?i)conv(?:olution|_|[0-9]|Fwd|Bwd|Wrw)|implicit_?gemm|winograd|miopen.*conv|igemm_(?:fwd|bwd|wrw)|dgrad|wgrad|xdlops?_bwd_weight|cudnn.*(?:fprop|nchw)`), Convolution},
 	{regexp.MustCompile(`(?i)gemm|Cijk_|cutlass.*Kernel|cublas|nvjet|xmma|matmul|gemv|splitK|wmma|hipblaslt|dot_kernel`), GEMM},
 	{regexp.MustCompile(`(?i)(?:layer|batch|group|rms|instance)_?norm|LayerNorm|RMSNorm|batchnorm|GammaBeta|RowwiseMoments`), Normalization},
 	{regexp.MustCompile(`(?i)softmax|cross_?entropy|nll_loss`), Softmax},

@@ -88,7 +88,8 @@ func TestRecursionCountsOnceInTotals(t *testing.T) {
 		functions[f.Label] = f
 	}
 	for label, want := range map[string][2]int64{
-		"gemm (libtorch_cpu.so)": {7e9, 7e9}, "loss (train.py)": {2e9, 4e9}, "<module> (train.py)": {0, 9e9}, "lost (libtorch_cpu.so)": {1e9, 1e9},
+		"gemm (libtorch_cpu.so)": {7e9, 7e9}, "loss (train.py)": {2e9, 4e9}, "<module> (train.py)": {0, 9e9},
+		"lost (libtorch_cpu.so)": {1e9, 1e9},
 	} {
 		if got := functions[label]; got.SelfNS != want[0] || got.TotalNS != want[1] {
 			t.Errorf("%s: %+v, want %v", label, got, want)

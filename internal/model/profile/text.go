@@ -139,7 +139,8 @@ func WriteFunctions(w io.Writer, functions []Function, all int64, style Style) e
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "%7s  %7s\n", "self", "total")
 	for _, f := range functions {
-		writeLine(out, style, fmt.Sprintf("%7s  %7s  %-2s  ", percent(f.SelfNS, all), percent(f.TotalNS, all), kindNames[f.Kind]), f.Kind, f.Label)
+		writeLine(out, style, fmt.Sprintf("%7s  %7s  %-2s  ", percent(f.SelfNS, all), percent(f.TotalNS, all), kindNames[f.Kind]), f.Kind,
+			f.Label)
 	}
 	return out.Flush()
 }

@@ -34,7 +34,8 @@ func recorded(t *testing.T, samples []event.Sample) *dataset.DB {
 	rank := int32(3)
 	err = errors.Join(
 		d.Session(event.Recording{ID: "s"}),
-		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5", Rank: &rank}}}),
+		d.Write(&event.Batch{Processes: []event.Process{{ID: 1, PID: 100, Command: "/usr/bin/python3 /job/train.py --lr 1 --epochs 5",
+			Rank: &rank}}}),
 		d.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: 200, Exe: "/usr/bin/sleep"}}}),
 		d.Write(&event.Batch{Threads: []event.Thread{{PID: 100, TID: 101, Name: "pt;autograd"}}}),
 		d.Write(&event.Batch{Stacks: []event.Stack{
@@ -97,7 +98,8 @@ func folded(p profile.Profile) string {
 func TestFramesComeBackAsTheyWereWritten(t *testing.T) {
 	db := recorded(t, someSamples())
 	p := load(t, db, Filter{PIDs: []int{100}, GIL: true})
-	if len(p) != 1 || len(p[0].Frames) != 3 || p[0].Frames[0].Frame != gemm || p[0].Frames[1].Frame != step || p[0].Frames[2].Frame != thread || p[0].Samples != 1 || p[0].Cut != "" {
+	if len(p) != 1 || len(p[0].Frames) != 3 || p[0].Frames[0].Frame != gemm || p[0].Frames[1].Frame != step ||
+		p[0].Frames[2].Frame != thread || p[0].Samples != 1 || p[0].Cut != "" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -112,7 +114,8 @@ func TestSamplesAreGroupedWhereTheyDiffer(t *testing.T) {
 		"one process needs no name": {Filter{PIDs: []int{100}}, "[stack cut: native_no_table];gemm (libmkl.so) 10\n" + stack + " 20\n"},
 		"two have theirs": {Filter{}, "pid 100  rank 3 python3 train.py;[stack cut: native_no_table];gemm (libmkl.so) 10\n" +
 			"pid 100  rank 3 python3 train.py;" + stack + " 20\npid 200  sleep;[stack cut: lost] 10\n"},
-		"threads":     {Filter{PIDs: []int{100}, Threads: true}, "thread 100;" + stack + " 20\nthread 101  pt:autograd;[stack cut: native_no_table];gemm (libmkl.so) 10\n"},
+		"threads": {Filter{PIDs: []int{100}, Threads: true}, "thread 100;" + stack + " 20\nthread 101  pt:autograd;[stack cut: " +
+			"native_no_table];gemm (libmkl.so) 10\n"},
 		"one thread":  {Filter{TIDs: []int{101}}, "[stack cut: native_no_table];gemm (libmkl.so) 10\n"},
 		"off the CPU": {Filter{OffCPU: true}, stack + ";page fault_[k] 1000\n" + stack + ";syscall futex_[k] 1000\npreempted_[k] 1000\n"},
 	} {

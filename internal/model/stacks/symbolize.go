@@ -72,7 +72,8 @@ func readStacks(ctx context.Context, db *query.DB, path string) ([]event.Stack, 
 	}
 	rows := make([]event.Stack, 0, len(r.Rows))
 	for _, row := range r.Rows {
-		rows = append(rows, event.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Inferred: int32(integer(row[3])), Frames: parseFrames(text(row[4]))})
+		rows = append(rows, event.Stack{ID: integer(row[0]), Folded: text(row[1]), Status: text(row[2]), Inferred: int32(integer(row[3])),
+			Frames: parseFrames(text(row[4]))})
 	}
 	return rows, nil
 }

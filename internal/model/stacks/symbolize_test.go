@@ -101,14 +101,17 @@ func TestSymbolizeNamesWhatWasNamelessAndTouchesNothingElse(t *testing.T) {
 		return symbolize.Frame{Kind: symbolize.Native, Function: function, Module: "libjob.so", BuildID: buildID, Offset: offset}
 	}
 	before := []event.Stack{
-		{ID: 1, Folded: "old", Status: event.StackComplete, Inferred: 2, Frames: []event.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step, frame("known", hidden+1, id)}},
+		{ID: 1, Folded: "old", Status: event.StackComplete, Inferred: 2, Frames: []event.Frame{frame("libjob.so+0x1 (fn)", hidden+1, id), step,
+			frame("known", hidden+1, id)}},
 		{ID: 2, Folded: "old", Status: "native_no_table", Frames: []event.Frame{frame("", hidden, id), frame("", 1, "00112233")}},
-		{ID: 3, Folded: "old", Status: event.StackComplete, Frames: []event.Frame{frame("", -1, ""), {Kind: symbolize.Kernel, Module: "[kernel]", Offset: 5}}},
+		{ID: 3, Folded: "old", Status: event.StackComplete, Frames: []event.Frame{frame("", -1, ""), {Kind: symbolize.Kernel, Module: "[kernel]",
+			Offset: 5}}},
 	}
 	dataset := writeDataset(t, before)
 	was := contents(t, dataset)
 	n := nameStacks(t, dataset, debug)
-	if n.Nameless != 3 || n.Named != 2 || n.Rewritten != 1 || len(n.Missing) != 1 || n.Missing[0] != (MissingFile{"libjob.so", "00112233", 1, false}) {
+	if n.Nameless != 3 || n.Named != 2 || n.Rewritten != 1 || len(n.Missing) != 1 || n.Missing[0] != (MissingFile{"libjob.so", "00112233", 1,
+		false}) {
 		t.Errorf("%+v", n)
 	}
 	is := contents(t, dataset)

@@ -178,7 +178,8 @@ func decoder(requests, tokens, layers int, last string) (all []Call) {
 		for range tokens {
 			call("aten::arange", "aten::embedding", "aten::cos")
 			for range layers {
-				call("aten::layer_norm", "aten::linear", "aten::cat", "aten::scaled_dot_product_attention", "aten::linear", "aten::gelu", "aten::linear")
+				call("aten::layer_norm", "aten::linear", "aten::cat", "aten::scaled_dot_product_attention", "aten::linear", "aten::gelu",
+					"aten::linear")
 			}
 			call("aten::layer_norm", "aten::linear", "aten::softmax", last, "aten::cat")
 		}

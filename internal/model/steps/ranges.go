@@ -190,7 +190,8 @@ var larger = map[string]bool{"epoch": true, "trial": true, "fold": true}
 
 // openers are words of what an iteration begins with.
 var openers = map[string]bool{
-	"schedule": true, "scheduling": true, "scheduler": true, "recv": true, "receive": true, "get": true, "poll": true, "fetch": true, "load": true, "prepare": true, "next": true, "preprocess": true,
+	"schedule": true, "scheduling": true, "scheduler": true, "recv": true, "receive": true, "get": true, "poll": true, "fetch": true,
+	"load": true, "prepare": true, "next": true, "preprocess": true,
 }
 
 // opens is the part that a step begins with.

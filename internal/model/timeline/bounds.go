@@ -41,7 +41,8 @@ func bounded(s Span, least, most int64, known bool) *Bounds {
 }
 
 // endedSQL is which waits ended with which work.
-const endedSQL = `SELECT f.from_span_id, min(w.ts_ns + w.duration_ns) FROM flow f JOIN span w ON w.session_id = f.session_id AND w.span_id = f.to_span_id
+const endedSQL = `SELECT f.from_span_id, min(w.ts_ns + w.duration_ns) FROM flow f JOIN span w ON w.session_id = f.session_id
+	AND w.span_id = f.to_span_id
 WHERE f.kind = 'launch_sync' AND w.pid = %d AND w.ts_ns >= %d AND w.duration_ns >= 0 AND f.from_span_id IS NOT NULL GROUP BY 1`
 
 // ended finds when the work of the spans was seen to be done; nothing is read where none has bounds.
@@ -193,7 +194,8 @@ func told(queues map[lane][]*handed, waits []Span) {
 		}
 		for i, work := range mine {
 			best, there := groups[i]
-			if !there || len(work) > len(best.work) || len(work) == len(best.work) && (on.device < best.on.device || on.device == best.on.device && on.stream < best.on.stream) {
+			if !there || len(work) > len(best.work) || len(work) == len(best.work) && (on.device < best.on.device || on.device == best.on.device &&
+				on.stream < best.on.stream) {
 				groups[i] = group{on, work}
 			}
 		}

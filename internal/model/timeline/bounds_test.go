@@ -26,7 +26,8 @@ func atBothEnds(t *testing.T, until int64, spans ...Span) (least, most *StepGrap
 }
 
 func launch(begin, end, stream, least, most int64) Span {
-	return Span{Begin: begin, End: end, Layer: "runtime", Category: "launch", Name: "kernel", Stream: stream, Bounds: &Bounds{Least: least, Most: most}}
+	return Span{Begin: begin, End: end, Layer: "runtime", Category: "launch", Name: "kernel", Stream: stream, Bounds: &Bounds{Least: least,
+		Most: most}}
 }
 
 func wait(begin, end, stream int64) Span {
@@ -134,7 +135,8 @@ func TestAWaitIsTheHostsOrTheDevices(t *testing.T) {
 		{"most", most, 0, 100, 0, 40},
 	} {
 		p := c.g.path(Thread{})
-		if math.Abs(p.HostMS*1e6-c.host) > 1e-9 || math.Abs(p.DeviceMS*1e6-c.device) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-c.launch) > 1e-9 {
+		if math.Abs(p.HostMS*1e6-c.host) > 1e-9 || math.Abs(p.DeviceMS*1e6-c.device) > 1e-9 ||
+			math.Abs(p.BoundBy.KernelLaunch*1e6-c.launch) > 1e-9 {
 			t.Errorf("%s: host %v, device %v, launch latency %v ns", c.end, p.HostMS*1e6, p.DeviceMS*1e6, p.BoundBy.KernelLaunch*1e6)
 		}
 		times := c.g.Times.Clone()
@@ -188,7 +190,8 @@ func TestMeasuredWorkMovesBetweenItsLaunchAndItsWait(t *testing.T) {
 	work := launch(0, 10, 7, 30, 30)
 	work.Bounds.Ended = 100
 	least, most := atBothEnds(t, 120, work, wait(20, 100, 7))
-	if a, b := least.path(Thread{}), most.path(Thread{}); math.Abs(a.DeviceMS*1e6-30) > 1e-9 || math.Abs(b.BoundBy.Compute*1e6-30) > 1e-9 || math.Abs(b.BoundBy.KernelLaunch*1e6-70) > 1e-9 {
+	if a, b := least.path(Thread{}), most.path(Thread{}); math.Abs(a.DeviceMS*1e6-30) > 1e-9 || math.Abs(b.BoundBy.Compute*1e6-30) > 1e-9 ||
+		math.Abs(b.BoundBy.KernelLaunch*1e6-70) > 1e-9 {
 		t.Errorf("at the least %v ns, at the most %+v", a.DeviceMS*1e6, b.BoundBy)
 	}
 }
@@ -226,11 +229,13 @@ func TestPathOfALiveRecordingIsARange(t *testing.T) {
 		t.Errorf("%+v", *p.PathBounds)
 	}
 	var text strings.Builder
-	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "device 0.0 µs to 100.0 µs") || !strings.Contains(text.String(), "ranges are between both ends") {
+	if err := p.WriteText(&text); err != nil || !strings.Contains(text.String(), "device 0.0 µs to 100.0 µs") ||
+		!strings.Contains(text.String(), "ranges are between both ends") {
 		t.Errorf("%v\n%s", err, text.String())
 	}
 	for _, part := range p.Parts {
-		if part.PartBounds == nil || part.Where == "device" && part.Name == "gemm" && (part.ExposedLoMS != 0 || math.Abs(part.ExposedHiMS-.1) > 1e-9) {
+		if part.PartBounds == nil || part.Where == "device" && part.Name == "gemm" && (part.ExposedLoMS != 0 ||
+			math.Abs(part.ExposedHiMS-.1) > 1e-9) {
 			t.Errorf("%+v, %+v", part, part.PartBounds)
 		}
 	}

@@ -14,7 +14,8 @@ var codeSQL = `WITH scoped AS (SELECT count(*) AS n FROM span WHERE pid = ? AND 
 	AND (name LIKE 'Optimizer.%%' OR name LIKE 'enumerate(DataLoader)%%')),
 called AS (SELECT DISTINCT coalesce(python_stack_id, stack_id) AS stack_id FROM span WHERE pid = ? AND layer = 'op'),
 frame AS (SELECT stack_id, unnest(frames) AS f FROM stack WHERE stack_id IN (SELECT stack_id FROM called) AND (SELECT n FROM scoped) = 0),
-part AS (SELECT stack_id, bool_or(` + usercode.OptimizerSQL("f.file") + `) AS optimizer, bool_or(` + usercode.LoaderSQL("f.file") + `) AS loader
+part AS (SELECT stack_id, bool_or(` + usercode.OptimizerSQL("f.file") + `) AS optimizer, bool_or(` + usercode.LoaderSQL("f.file") +
+	`) AS loader
 	FROM frame WHERE f.kind = 'python' GROUP BY stack_id)
 SELECT stack_id, optimizer FROM part WHERE optimizer OR loader`
 

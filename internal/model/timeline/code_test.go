@@ -54,7 +54,8 @@ func TestCodeSaysThePhaseWhereNoScopeDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		took, err := timeline.Phases(context.Background(), db, dataset.Scan{}, int(j.PID), int(j.TID), []timeline.Stretch{{Begin: begin, Until: j.Now}}, false)
+		took, err := timeline.Phases(context.Background(), db, dataset.Scan{}, int(j.PID), int(j.TID),
+			[]timeline.Stretch{{Begin: begin, Until: j.Now}}, false)
 		if err != nil {
 			t.Fatal(err)
 		}

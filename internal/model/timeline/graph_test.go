@@ -227,7 +227,8 @@ func TestBackwardThreadOfATraceIsOnThePath(t *testing.T) {
 		Span{Begin: 75, End: 170, Layer: "device", Category: "kernel", Name: "k", Stream: 7, Launch: 4},
 		Span{Begin: 150, End: 175, Layer: "runtime", Category: "sync", Name: "cudaDeviceSynchronize"})
 	p := g.path(Thread{})
-	if g.last() != 200 || math.Abs(p.DeviceMS*1e6-100) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-5) > 1e-9 || math.Abs(p.BetweenMS*1e6-35) > 1e-9 {
+	if g.last() != 200 || math.Abs(p.DeviceMS*1e6-100) > 1e-9 || math.Abs(p.BoundBy.KernelLaunch*1e6-5) > 1e-9 ||
+		math.Abs(p.BetweenMS*1e6-35) > 1e-9 {
 		t.Errorf("replayed %v: device %v ns, launch %v ns, between %v ns", g.last(), p.DeviceMS*1e6, p.BoundBy.KernelLaunch*1e6, p.BetweenMS*1e6)
 	}
 	// The profiler's mark does nothing itself, and what passes before a kernel begins is none of it.

@@ -68,8 +68,10 @@ func TestThePathThroughWaitsIsHTAs(t *testing.T) {
 	}
 	b := p.BoundBy
 	for name, c := range map[string][2]float64{
-		"in calls": {b.InCalls, 15}, "compute and copies": {b.Compute + b.Copies, 310}, "kernel after kernel": {b.KernelKernel, 2}, "launches": {b.KernelLaunch, 30},
-		"waits of streams": {b.StreamWait, 2}, "the path": {p.PathMS, 400}, "all parts": {b.CPU + b.Compute + b.Copies + b.Communication + b.KernelKernel + b.StreamWait + b.KernelLaunch, 400},
+		"in calls": {b.InCalls, 15}, "compute and copies": {b.Compute + b.Copies, 310}, "kernel after kernel": {b.KernelKernel, 2},
+		"launches":         {b.KernelLaunch, 30},
+		"waits of streams": {b.StreamWait, 2}, "the path": {p.PathMS, 400}, "all parts": {b.CPU + b.Compute + b.Copies + b.Communication +
+			b.KernelKernel + b.StreamWait + b.KernelLaunch, 400},
 	} {
 		if math.Abs(1000*c[0]-c[1]) > 1e-9 {
 			t.Errorf("%s: %g µs, want %g", name, 1000*c[0], c[1])

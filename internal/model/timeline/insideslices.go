@@ -139,6 +139,7 @@ func Note(threads []Thread) string {
 	if !ok || s.InsideMS < longerBy*s.BetweenMS {
 		return ""
 	}
-	return fmt.Sprintf("steps in slices take %s, the %d between slices %s: probes make longer what they measure; shares hold better than milliseconds",
+	return fmt.Sprintf("steps in slices take %s, the %d between slices %s: probes make longer what they measure; shares hold better than "+
+		"milliseconds",
 		milliseconds(s.InsideMS), s.Between, milliseconds(s.BetweenMS))
 }

@@ -320,7 +320,8 @@ func (g *StepGraph) describe(node int) (where, layer, name string) {
 // Verdict is the answer in one sentence.
 func (p *CriticalPath) Verdict() string {
 	if p.most != nil && p.keeps() != p.most.keeps() {
-		return fmt.Sprintf("%s of %s: what keeps it is not known, for device times have only bounds; with the least of them it is what happens %s (%.0f %% of its critical path), with the most %s (%.0f %%).",
+		return fmt.Sprintf("%s of %s: what keeps it is not known, for device times have only bounds; with the least of them it is what happens "+
+			"%s (%.0f %% of its critical path), with the most %s (%.0f %%).",
 			p.subject(), ranging(p.PathMS, p.most.PathMS), p.keeps(), p.share(), p.most.keeps(), p.most.share())
 	}
 	most, share := "", fmt.Sprintf("%.0f", p.share())

@@ -86,7 +86,8 @@ type Stretch struct{ Begin, Until int64 }
 // belong to it. Without scopes the Python code that operators are called from says which
 // are the optimizer's and the loader's, and what lies between those is theirs, too. One map
 // of nanoseconds for each stretch. Part says which spans count. With inference, sampling and scheduling are phases, too.
-func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch, inference bool) ([]map[string]int64, error) {
+func Phases(ctx context.Context, db *dataset.DB, part dataset.Scan, pid, tid int, stretches []Stretch, inference bool) ([]map[string]int64,
+	error) {
 	phaseOf, divides := phaseOf, divides
 	if inference {
 		phaseOf = inferencePhaseOf

@@ -86,9 +86,11 @@ func TestKernelsOfOneCollectiveAreJoined(t *testing.T) {
 			sequence, communicator = 7, 3
 		}
 		return made(t, 210,
-			Span{Begin: 1, End: 9, Layer: "collective", Category: "issue", Name: "record_param_comms", Sequence: sequence, Communicator: communicator},
+			Span{Begin: 1, End: 9, Layer: "collective", Category: "issue", Name: "record_param_comms", Sequence: sequence,
+				Communicator: communicator},
 			Span{Begin: 2, End: 8, Layer: "runtime", Category: "launch", Parent: 1, Sequence: -1},
-			Span{Begin: begin, End: end, Layer: "device", Category: "collective", Name: "ncclDevKernel_AllReduce", Stream: 7, Launch: 2, Sequence: -1})
+			Span{Begin: begin, End: end, Layer: "device", Category: "collective", Name: "ncclDevKernel_AllReduce", Stream: 7, Launch: 2,
+				Sequence: -1})
 	}
 	for _, numbered := range []bool{true, false} {
 		r := joined(t, of(20, 200, numbered), of(150, 201, numbered))

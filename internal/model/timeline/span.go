@@ -53,8 +53,10 @@ const launchedSQL = "SELECT " + spanColumns + ` FROM span
 WHERE pid = %[1]d AND duration_ns IS NOT NULL AND duration_ns >= 0
   AND layer NOT IN ('python', 'os') AND coalesce(category, '') <> 'annotation'
   AND (layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d
-    OR layer IN ('runtime', 'collective') AND ts_ns < %[2]d AND ts_ns + device_time_hi_ns > %[2]d OR layer = 'device' AND (ts_ns < %[3]d AND ts_ns + duration_ns > %[2]d
-    OR (session_id, launch_id) IN (SELECT (session_id, span_id) FROM span WHERE pid = %[1]d AND layer <> 'device' AND ts_ns >= %[2]d AND ts_ns < %[3]d)))
+    OR layer IN ('runtime', 'collective') AND ts_ns < %[2]d AND ts_ns + device_time_hi_ns > %[2]d OR layer = 'device'
+AND (ts_ns < %[3]d AND ts_ns + duration_ns > %[2]d
+    OR (session_id, launch_id) IN (SELECT (session_id, span_id) FROM span WHERE pid = %[1]d AND layer <> 'device' AND ts_ns >= %[2]d
+AND ts_ns < %[3]d)))
 ORDER BY ts_ns, ts_ns + duration_ns DESC, span_id`
 
 // Launched are the spans of the step's period, the work that was launched in it, which may
@@ -74,7 +76,8 @@ func Launched(ctx context.Context, db *dataset.DB, t Thread, s Step) ([]Span, er
 }
 
 // scanned are the columns that a Span is made of.
-var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream", "launch_id",
+var scanned = []string{"span_id", "parent_id", "tid", "ts_ns", "duration_ns", "layer", "category", "name", "device_id", "stream",
+	"launch_id",
 	"wait_stream", "correlation_id", "wait_correlation_id", "bytes", "sequence_number", "python_stack_id", "stack_id", "pid", "communicator",
 	"device_time_lo_ns", "device_time_hi_ns", "device_busy_lo_ns"}
 
@@ -146,7 +149,8 @@ func spanAt(b *dataset.Batch, i int) Span {
 	begin := b.Columns[3][i]
 	s := Span{ID: b.Columns[0][i], Parent: or(1, 0), TID: int(b.Columns[2][i]), Begin: begin, End: begin + b.Columns[4][i],
 		Layer: text(5), Category: text(6), Name: text(7), Device: int(or(8, 0)), Stream: or(9, -1), Launch: or(10, 0), WaitStream: or(11, -1),
-		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)), Communicator: or(19, 0), Busy: or(22, 0)}
+		Correlation: or(12, 0), WaitCorrelation: or(13, 0), Bytes: or(14, 0), Sequence: or(15, -1), Stack: or(16, or(17, 0)),
+		Communicator: or(19, 0), Busy: or(22, 0)}
 	least, most := b.Columns[20][i], b.Columns[21][i]
 	s.Bounds = bounded(s, least, most, least != dataset.Absent && most != dataset.Absent)
 	return s

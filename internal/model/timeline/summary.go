@@ -269,7 +269,8 @@ func (p ProcessSummary) found() string {
 		}
 		return text
 	}
-	text := fmt.Sprintf("a step begins with %s, found by the order of the outermost calls: %.0f %% of them come in equal numbers in each", p.Anchor, 100*p.Confidence)
+	text := fmt.Sprintf("a step begins with %s, found by the order of the outermost calls: %.0f %% of them come in equal numbers in each",
+		p.Anchor, 100*p.Confidence)
 	if p.Parts > 1 {
 		text += fmt.Sprintf("; %d of these alternate and are one step", p.Parts)
 	}

@@ -70,7 +70,8 @@ func (b *builder) backwardThreads(main int) {
 		}
 		from, to := map[int]int64{}, map[int]int64{}
 		for _, other := range b.Spans {
-			if other.TID == main || other.TID == b.moved || other.Layer == "device" || other.runsCollective() || other.Begin < s.Begin || other.End > s.End {
+			if other.TID == main || other.TID == b.moved || other.Layer == "device" || other.runsCollective() || other.Begin < s.Begin ||
+				other.End > s.End {
 				continue
 			}
 			if _, ok := from[other.TID]; !ok {

@@ -19,7 +19,8 @@ const TrainingStep = "training step"
 
 // Trains are the processes that train: they make backward passes or step an optimizer.
 func Trains(ctx context.Context, db *dataset.DB) (map[int]bool, error) {
-	return processesWith(ctx, db, `layer = 'autograd' AND category IN ('backward', 'node') OR layer = 'scope' AND name LIKE 'Optimizer.step#%'`)
+	return processesWith(ctx, db,
+		`layer = 'autograd' AND category IN ('backward', 'node') OR layer = 'scope' AND name LIKE 'Optimizer.step#%'`)
 }
 
 func processesWith(ctx context.Context, db *dataset.DB, rows string) (map[int]bool, error) {
@@ -119,8 +120,9 @@ func nameOf(l *steps.Loop, around []function) string {
 
 var (
 	denoises = regexp.MustCompile(`(?i)denois|diffus|ddim|ddpm|unet|euler_?step|timestep`)
-	serves   = regexp.MustCompile(`(^|[/ ])(fastapi|starlette|uvicorn|anyio|flask|werkzeug|gunicorn|hypercorn|tornado|aiohttp|django|gradio|grpc|ray/serve|litserve)/|http/server|socketserver`)
-	decodes  = regexp.MustCompile(`(?i)\b(decode|decoding|token)|phase`)
+	serves   = regexp.MustCompile(
+		`(^|[/ ])(fastapi|starlette|uvicorn|anyio|flask|werkzeug|gunicorn|hypercorn|tornado|aiohttp|django|gradio|grpc|ray/serve|litserve)/|http/server|socketserver`)
+	decodes = regexp.MustCompile(`(?i)\b(decode|decoding|token)|phase`)
 )
 
 // function is one around all anchors, the innermost first.
@@ -136,7 +138,8 @@ func functionNames(all []function) (names []string) {
 // aroundAnchors are the Python functions that all calls of the anchor are made in, innermost first.
 func aroundAnchors(ctx context.Context, db *dataset.DB, t *Thread) (common []function, err error) {
 	first := true
-	err = db.Each(ctx, fmt.Sprintf(`SELECT list_transform(list_filter(frames, x -> x.kind = 'python'), x -> x."function" || chr(0) || coalesce(x.file, ''))
+	err = db.Each(ctx, fmt.Sprintf(`SELECT list_transform(list_filter(frames, x -> x.kind = 'python'),
+		x -> x."function" || chr(0) || coalesce(x.file, ''))
 		FROM stack WHERE stack_id IN (SELECT DISTINCT coalesce(python_stack_id, stack_id) FROM span
 			WHERE pid = %d AND tid = %d AND name = '%s' AND layer <> 'device' AND ts_ns >= %d LIMIT 200)`,
 		t.PID, t.TID, strings.ReplaceAll(t.Loop.Anchor, "'", "''"), t.Steps[0].Begin),

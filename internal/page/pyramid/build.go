@@ -9,7 +9,8 @@ import (
 )
 
 // scanned are the columns that are read, in the order of their numbers below.
-var scanned = []string{"ts_ns", "duration_ns", "session_id", "pid", "tid", "layer", "name", "span_id", "device_id", "stream", "status", "end_method"}
+var scanned = []string{"ts_ns", "duration_ns", "session_id", "pid", "tid", "layer", "name", "span_id", "device_id", "stream", "status",
+	"end_method"}
 
 const (
 	colTime = iota

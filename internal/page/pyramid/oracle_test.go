@@ -57,11 +57,13 @@ func random(r *rand.Rand, calls int) (all []event.Span) {
 	id := int64(0)
 	span := func(lane int32, start, duration int64) event.Span {
 		id++
-		s := event.Span{ID: id, StartNS: base + start, DurationNS: duration, PID: 100 + lane/4, TID: 100 + lane, Call: names[r.IntN(len(names))], Weight: 1,
+		s := event.Span{ID: id, StartNS: base + start, DurationNS: duration, PID: 100 + lane/4, TID: 100 + lane, Call: names[r.IntN(len(names))],
+			Weight:         1,
 			SequenceNumber: -1, End: event.EndExitSite}
 		if lane == 7 {
 			stream := int64(r.IntN(2))
-			s.TID, s.Call, s.Detail = 0, &event.Call{Layer: "device", Category: "kernel", Name: "gemm"}, &event.Detail{Stream: &stream, DeviceID: new(int32)}
+			s.TID, s.Call, s.Detail = 0, &event.Call{Layer: "device", Category: "kernel", Name: "gemm"}, &event.Detail{Stream: &stream,
+				DeviceID: new(int32)}
 		}
 		return s
 	}
@@ -136,7 +138,8 @@ func drawn(picture *Picture, w Window) map[int]sums {
 func asked(t testing.TB, db *dataset.DB, from, until int64) map[Key]sums {
 	t.Helper()
 	from, until = from+base, until+base
-	query := fmt.Sprintf(`SELECT session_id, pid, tid, layer = 'device', CASE layer WHEN 'device' THEN device_id ELSE 0 END, CASE layer WHEN 'device' THEN stream ELSE 0 END,
+	query := fmt.Sprintf(`SELECT session_id, pid, tid, layer = 'device', CASE layer WHEN 'device' THEN device_id ELSE 0 END, CASE layer
+		WHEN 'device' THEN stream ELSE 0 END,
 		sum(greatest(0, least(ts_ns + coalesce(duration_ns, 0), %[2]d) - greatest(ts_ns, %[1]d)))::BIGINT,
 		count(*) FILTER (ts_ns >= %[1]d AND ts_ns < %[2]d) FROM span GROUP BY ALL`, from, until)
 	rows, err := db.Query(t.Context(), query)
@@ -185,7 +188,8 @@ func TestEveryLevelHasTheTimeAndTheCallsThatSQLHas(t *testing.T) {
 			for range 2 {
 				from := r.Int64N(4e9)
 				until := from + 1 + r.Int64N(min(4e9, width*5000))
-				whole := Window{From: from / width * width, Until: (until/width + 1) * width, Level: level, Lanes: lanes, Depth: maxDepth + 1, Most: 1 << 30}
+				whole := Window{From: from / width * width, Until: (until/width + 1) * width, Level: level, Lanes: lanes, Depth: maxDepth + 1,
+					Most: 1 << 30}
 				odd := whole
 				odd.From, odd.Until = from, until
 				for i, w := range []Window{whole, odd} {
@@ -204,7 +208,8 @@ func TestEveryLevelHasTheTimeAndTheCallsThatSQLHas(t *testing.T) {
 						if i == 1 {
 							off = 2 * width * int64(lane.Depth())
 						} else if got[at].count != want.count {
-							t.Errorf("limit %d, level %d, %d to %d, %+v: %d calls, SQL has %d", limit, level, w.From, w.Until, lane.Key, got[at].count, want.count)
+							t.Errorf("limit %d, level %d, %d to %d, %+v: %d calls, SQL has %d", limit, level, w.From, w.Until, lane.Key, got[at].count,
+								want.count)
 						}
 						if d := got[at].busy - want.busy; d < -off || d > off {
 							t.Errorf("limit %d, level %d, %d to %d, %+v: busy %d, SQL has %d", limit, level, w.From, w.Until, lane.Key, got[at].busy, want.busy)
@@ -230,7 +235,8 @@ func TestALevelThatIsNotKeptIsDrawnAsOneThatIs(t *testing.T) {
 		for range 10 {
 			from := r.Int64N(4e9)
 			width := Width(level)
-			w := Window{From: from / width * width, Until: (from/width + 1 + r.Int64N(3000)) * width, Level: level, Lanes: lanesOf(all), Depth: 3, Most: 1 << 30}
+			w := Window{From: from / width * width, Until: (from/width + 1 + r.Int64N(3000)) * width, Level: level, Lanes: lanesOf(all), Depth: 3,
+				Most: 1 << 30}
 			want, err := all.Query(t.Context(), db, w)
 			if err != nil {
 				t.Fatal(err)
@@ -240,7 +246,8 @@ func TestALevelThatIsNotKeptIsDrawnAsOneThatIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			order := func(a, b Rect) int {
-				return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Duration, b.Duration),
+				return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Depth, b.Depth), cmp.Compare(a.Start, b.Start), cmp.Compare(a.Duration,
+					b.Duration),
 					cmp.Compare(a.Name, b.Name), cmp.Compare(a.Flags, b.Flags))
 			}
 			slices.SortFunc(want.Rects, order)
@@ -264,7 +271,8 @@ func TestALevelThatIsNotKeptIsDrawnAsOneThatIs(t *testing.T) {
 func nested(depth int) (all []event.Span) {
 	call := &event.Call{Layer: "op", Name: "deep"}
 	for i := range depth {
-		all = append(all, event.Span{ID: int64(i + 1), StartNS: base + int64(i), DurationNS: int64(10*depth - 2*i), PID: 1, TID: 1, Call: call, Weight: 1, SequenceNumber: -1})
+		all = append(all, event.Span{ID: int64(i + 1), StartNS: base + int64(i), DurationNS: int64(10*depth - 2*i), PID: 1, TID: 1, Call: call,
+			Weight: 1, SequenceNumber: -1})
 	}
 	return all
 }

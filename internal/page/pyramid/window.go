@@ -151,7 +151,8 @@ func (p *Pyramid) fine(ctx context.Context, db *dataset.DB, w Window, lowest int
 	if rows > mostFine {
 		return nil, nil
 	}
-	f := fineReader{p: p, window: w, lowest: lowest, ordinal: ordinal, wanted: wanted, rows: map[[2]int]*row{}, adder: adder{lowest: w.Level, top: w.Level}}
+	f := fineReader{p: p, window: w, lowest: lowest, ordinal: ordinal, wanted: wanted, rows: map[[2]int]*row{}, adder: adder{lowest: w.Level,
+		top: w.Level}}
 	f.reader.reset()
 	if err := f.read(ctx, db, from); err != nil {
 		return nil, err
@@ -215,7 +216,8 @@ func (f *fineReader) batch(batch *dataset.Batch) {
 		ordinal := f.ordinal
 		f.ordinal++
 		s, ok := f.reader.span(p.base, i)
-		if !ok || s.Duration < 0 || s.Duration >= Width(f.lowest) || s.Start < f.window.From && s.Start+s.Duration <= f.window.From || ordinal >= len(p.depths) {
+		if !ok || s.Duration < 0 || s.Duration >= Width(f.lowest) || s.Start < f.window.From && s.Start+s.Duration <= f.window.From ||
+			ordinal >= len(p.depths) {
 			continue
 		}
 		lane, wanted := f.lane(i)

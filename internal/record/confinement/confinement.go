@@ -25,7 +25,8 @@ func Enter() error {
 	code := filter()
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	// The other threads, of C libraries too, get the filter and no_new_privs with this one.
-	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+		uintptr(unsafe.Pointer(&program)))
 	if failed != 0 {
 		return fmt.Errorf("filtering our own system calls: %w", failed)
 	}

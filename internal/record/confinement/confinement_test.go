@@ -35,7 +35,8 @@ func confined() int {
 	close(begin)
 	_, _, newer := unix.RawSyscall(4000, 0, 0, 0)
 	switch {
-	case !errors.Is(<-before, unix.EPERM), !errors.Is(unix.Chroot("/"), unix.EPERM), !errors.Is(unix.Mount("", "/", "", unix.MS_REMOUNT, ""), unix.EPERM):
+	case !errors.Is(<-before, unix.EPERM), !errors.Is(unix.Chroot("/"), unix.EPERM), !errors.Is(unix.Mount("", "/", "", unix.MS_REMOUNT, ""),
+		unix.EPERM):
 		return 4
 	case newer != unix.ENOSYS:
 		return 5

@@ -57,7 +57,8 @@ func lockdownCheck(modes string) check {
 	case !ok:
 		return check{"lockdown", stateOK, "the kernel has none"}
 	case mode == "confidentiality":
-		return check{"lockdown", stateDegraded, "confidentiality: the kernel may refuse programs that read its memory; \"programs load\" below decides"}
+		return check{"lockdown", stateDegraded, "confidentiality: the kernel may refuse programs that read its memory; \"programs load\" " +
+			"below decides"}
 	}
 	return check{"lockdown", stateOK, mode}
 }

@@ -26,7 +26,8 @@ func jobChecks(p *process.Process) ([]check, error) {
 		}
 		for _, h := range features.HazardsHere(features.Probe()) {
 			if h.Returns && h.Concerns(p.PID) {
-				checks = append(checks, check{"hazard: " + h.Name, stateDegraded, "recorded without return probes, so that runtime calls have no status and no results: " + h.Harm})
+				checks = append(checks, check{"hazard: " + h.Name, stateDegraded, "recorded without return probes, so that runtime calls have no " +
+					"status and no results: " + h.Harm})
 			}
 		}
 	}
@@ -51,7 +52,8 @@ func jobChecks(p *process.Process) ([]check, error) {
 	}
 	plans, err := planProcess(p.PID, catalog.Groups())
 	if err != nil {
-		return append(checks, check{"probes", stateDegraded, "no library that the catalog knows is mapped (yet): attach would wait for one and capture nothing until then"}), nil
+		return append(checks, check{"probes", stateDegraded, "no library that the catalog knows is mapped (yet): attach would wait for one and " +
+			"capture nothing until then"}), nil
 	}
 	for _, plan := range plans {
 		checks = append(checks, planCheck(plan))

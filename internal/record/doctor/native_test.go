@@ -97,11 +97,15 @@ func TestDoctorSaysWhyAProcessCannotBeWalked(t *testing.T) {
 		state  string
 		why    string
 	}{
-		"32-bit":            {unwinding.ProcessStatus{Mappings: 3, Compat: true, Files: []unwinding.FileStatus{ready}}, stateMissing, "32-bit code"},
-		"nothing mapped":    {unwinding.ProcessStatus{}, stateMissing, "nothing executable"},
-		"no table":          {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{failed}}, stateDegraded, "no room for another unwind table"},
-		"too many mappings": {unwinding.ProcessStatus{Mappings: 1023, Dropped: 7, Files: []unwinding.FileStatus{ready}}, stateDegraded, "7 executable mappings"},
-		"all well":          {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{ready, ready}}, stateOK, "3 executable mappings and the tables of 2 files, 8.0 KiB"},
+		"32-bit": {unwinding.ProcessStatus{Mappings: 3, Compat: true, Files: []unwinding.FileStatus{ready}}, stateMissing,
+			"32-bit code"},
+		"nothing mapped": {unwinding.ProcessStatus{}, stateMissing, "nothing executable"},
+		"no table": {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{failed}}, stateDegraded,
+			"no room for another unwind table"},
+		"too many mappings": {unwinding.ProcessStatus{Mappings: 1023, Dropped: 7, Files: []unwinding.FileStatus{ready}}, stateDegraded,
+			"7 executable mappings"},
+		"all well": {unwinding.ProcessStatus{Mappings: 3, Files: []unwinding.FileStatus{ready, ready}}, stateOK,
+			"3 executable mappings and the tables of 2 files, 8.0 KiB"},
 	} {
 		if k := walkCheck(c.status); k.State != c.state || !strings.Contains(k.Why, c.why) {
 			t.Errorf("%s: %+v", name, k)

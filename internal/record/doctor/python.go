@@ -38,7 +38,8 @@ func pythonChecks(p *process.Process, libraries []*process.Library) []check {
 	}
 	why := fmt.Sprintf("found through the threads' own key %d, and compared with a thread", interpreter.Key)
 	if table := cpython.Lookup(interpreter.Version); table != nil && len(table.Measured) == 0 {
-		return append(checks, check{frames, stateOK, why + fmt.Sprintf("; the layout of %d.%d was read, never tried", interpreter.Version.Major, interpreter.Version.Minor)})
+		return append(checks, check{frames, stateOK, why + fmt.Sprintf("; the layout of %d.%d was read, never tried", interpreter.Version.Major,
+			interpreter.Version.Minor)})
 	}
 	return append(checks, check{frames, stateOK, why})
 }

@@ -27,7 +27,8 @@ func TestDoctorNamesWhatARuntimeLacks(t *testing.T) {
 	defer e.Close()
 	planned := plan.Library(e, path, catalog.Groups())
 	checks := runtimeChecks([]*plan.Plan{planned}, nil)
-	if len(checks) != 1 || checks[0].State != stateOK || !strings.Contains(checks[0].Why, "libOpenCL.so.1 has ") || strings.Contains(checks[0].Why, "not in this version") {
+	if len(checks) != 1 || checks[0].State != stateOK || !strings.Contains(checks[0].Why, "libOpenCL.so.1 has ") ||
+		strings.Contains(checks[0].Why, "not in this version") {
 		t.Fatalf("%+v", checks)
 	}
 	// As a library that lacks a function, and whose functions are CUDA's.
@@ -43,7 +44,8 @@ func TestDoctorNamesWhatARuntimeLacks(t *testing.T) {
 		f.Runtime = "cuda"
 		lacking.Probes[i].Function = &f
 	}
-	if k, _ := runtimeCheck(&lacking, "cuda", lost); k.State != stateDegraded || !strings.Contains(k.Why, "no counters of its devices: no driver") {
+	if k, _ := runtimeCheck(&lacking, "cuda", lost); k.State != stateDegraded || !strings.Contains(k.Why,
+		"no counters of its devices: no driver") {
 		t.Errorf("%+v, want the reason for no counters", k)
 	}
 }

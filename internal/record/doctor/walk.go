@@ -51,11 +51,14 @@ func walkCheck(status unwinding.ProcessStatus) check {
 	case status.Mappings == 0:
 		return check{State: stateMissing, Why: "nothing executable is mapped: no native frames"}
 	case ready == 0:
-		return check{State: stateDegraded, Why: "no file has an unwind table in the kernel, frames are followed by frame pointer: " + strings.Join(reasons, "; ")}
+		return check{State: stateDegraded, Why: "no file has an unwind table in the kernel, frames are followed by frame pointer: " +
+			strings.Join(reasons, "; ")}
 	case status.Dropped > 0:
-		return check{State: stateDegraded, Why: fmt.Sprintf("%d executable mappings are more than the kernel's table holds, and stacks end there", status.Dropped)}
+		return check{State: stateDegraded, Why: fmt.Sprintf("%d executable mappings are more than the kernel's table holds, and stacks end there",
+			status.Dropped)}
 	}
-	return check{State: stateOK, Why: fmt.Sprintf("the kernel knows %d executable mappings and the tables of %d files, %s", status.Mappings, ready, amount.Bytes(int64(bytes)))}
+	return check{State: stateOK, Why: fmt.Sprintf("the kernel knows %d executable mappings and the tables of %d files, %s", status.Mappings,
+		ready, amount.Bytes(int64(bytes)))}
 }
 
 // generatedBytes is how much of a process's code is in no file.
@@ -79,7 +82,9 @@ func generatedCheck(size uint64, rows int) []check {
 	}
 	how := "its frames are followed by frame pointer"
 	if rows > 0 {
-		how = fmt.Sprintf("%s rows of an unwind table are inferred from its instructions, the rest is followed by frame pointer", amount.Count(uint64(rows)))
+		how = fmt.Sprintf("%s rows of an unwind table are inferred from its instructions, the rest is followed by frame pointer",
+			amount.Count(uint64(rows)))
 	}
-	return []check{{"generated code", stateInfo, amount.Bytes(int64(size)) + " of code is in no file (a just-in-time compiler): " + how + ", shown as [anon]"}}
+	return []check{{"generated code", stateInfo, amount.Bytes(int64(size)) + " of code is in no file (a just-in-time compiler): " + how +
+		", shown as [anon]"}}
 }

@@ -53,7 +53,8 @@ func actAsClient(behaviour string) error {
 	}
 	b := message{requests, payload}.bytes()
 	if behaviour == "garbage" {
-		for _, bad := range [][]byte{nil, {1}, make([]byte, headBytes), make([]byte, 3*mostMessage), append([]byte{255, 255, 255, 255, 255, 255, 255, 255}, b[8:]...)} {
+		for _, bad := range [][]byte{nil, {1}, make([]byte, headBytes), make([]byte, 3*mostMessage),
+			append([]byte{255, 255, 255, 255, 255, 255, 255, 255}, b[8:]...)} {
 			_ = unix.Sendto(fd, bad, 0, &unix.SockaddrUnix{Name: to})
 		}
 	}
@@ -140,7 +141,8 @@ func asked(t *testing.T, behaviour string) Result {
 	}
 	r := d.Finish(context.Background())
 	t.Cleanup(r.Discard)
-	if left, _ := filepath.Glob("/tmp/ebpfprof-trace-*/trace_" + fmt.Sprint(job.Process.Pid) + ".json"); behaviour != "directory" && len(left) > 0 {
+	if left, _ := filepath.Glob("/tmp/ebpfprof-trace-*/trace_" + fmt.Sprint(job.Process.Pid) + ".json"); behaviour != "directory" &&
+		len(left) > 0 {
 		t.Errorf("%s: %q are left", behaviour, left)
 	}
 	return r

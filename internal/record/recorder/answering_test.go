@@ -17,7 +17,8 @@ func TestTheVerdictStandsInPlaceOfTheTable(t *testing.T) {
 		want   string
 		table  bool
 	}{
-		"a verdict":             {func(_ context.Context, _ string, w io.Writer) error { io.WriteString(w, "it waits\n"); return nil }, "it waits", false},
+		"a verdict": {func(_ context.Context, _ string, w io.Writer) error { io.WriteString(w, "it waits\n"); return nil },
+			"it waits", false},
 		"a dataset that breaks": {func(context.Context, string, io.Writer) error { return errors.New("no rows") }, "", true},
 		"the agent":             {nil, "", true},
 	} {

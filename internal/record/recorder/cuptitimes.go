@@ -22,8 +22,8 @@ type MergeActivities func(ctx context.Context, dataset, chunks string, redact bo
 const mostActivities = 4 << 30
 
 // costOfCUPTI is a warning of each recording that CUPTI took part in.
-const costOfCUPTI = "CUPTI worked in the job at each call that gave a device work: steps are longer than without it, and that time is not in " +
-	"overhead_percent; to learn how much, record without --device-times cupti and compare the steps"
+const costOfCUPTI = "CUPTI worked in the job at each call that gave a device work: steps are longer than without it, and that " +
+	"time is not in overhead_percent; to learn how much, record without --device-times cupti and compare the steps"
 
 // injecting is CUPTI being asked in a command by a library of ours; nil of a recording that has bounds alone.
 type injecting struct {

@@ -37,7 +37,8 @@ func (d *destination) explain(err error, written bool) error {
 	case errors.Is(err, output.ErrNotEmpty):
 		return fmt.Errorf("%s is not empty: choose another --output, or remove what is in it", d.path)
 	case errors.Is(err, output.ErrFull) && written:
-		return fmt.Errorf("no space left for %s: the recording ended early, and what was written before can be queried; free some space or choose another --output", d.path)
+		return fmt.Errorf("no space left for %s: the recording ended early, and what was written before can be queried; free some space or "+
+			"choose another --output", d.path)
 	case errors.Is(err, output.ErrFull), errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("no space left for %s: nothing was recorded; free some space or choose another --output", d.path)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EEXIST):

@@ -53,7 +53,8 @@ func (r *recorder) checkDeviceTimes(value string, starts bool) error {
 		return nil
 	}
 	if !starts {
-		return cli.Usagef("--device-times cupti: the CUDA driver loads the library when a process begins with CUDA; start the job with ebpfprof run")
+		return cli.Usagef("--device-times cupti: the CUDA driver loads the library when a process begins with CUDA; start the job with " +
+			"ebpfprof run")
 	}
 	if err := injection.Available(); err != nil {
 		return cli.Mistaken(fmt.Errorf("--device-times cupti: %w", err))
@@ -124,7 +125,8 @@ func (r *recorder) merge(traces ondemand.Result, recording event.Recording) {
 	var warnings []event.Warning
 	for _, s := range sentences {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", printable.Text(s))
-		warnings = append(warnings, event.Warning{TSNS: recording.StartedNS, Kind: "device_times", Source: deviceTimesProfiler, Count: 1, Detail: s})
+		warnings = append(warnings, event.Warning{TSNS: recording.StartedNS, Kind: "device_times", Source: deviceTimesProfiler, Count: 1,
+			Detail: s})
 	}
 	if len(warnings) == 0 {
 		return

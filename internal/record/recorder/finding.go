@@ -20,7 +20,8 @@ import (
 func findFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringFlag{Name: "command", Usage: "record the process whose command line has a match of `PATTERN`, a regular expression"},
-		&urfave.StringFlag{Name: "container", Usage: "record the processes of the container `ID`, of which the beginning is enough; with --command those of them that match"},
+		&urfave.StringFlag{Name: "container", Usage: "record the processes of the container `ID`, of which the beginning is enough; with " +
+			"--command those of them that match"},
 		&urfave.BoolFlag{Name: "wait", DisableDefaultText: true, Usage: "wait until there is a process as --command and --container ask for"},
 	}
 }

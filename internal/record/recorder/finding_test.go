@@ -24,7 +24,8 @@ func TestOneMatchIsRecordedAndSeveralAreListed(t *testing.T) {
 		t.Errorf("%v, %v", pids, err)
 	}
 	_, err := looks(false, []process.Found{a, b}).once()
-	if err == nil || !strings.Contains(err.Error(), "       7  python train.py\n       9  python train.py --other") || strings.Contains(err.Error(), "\x1b") {
+	if err == nil || !strings.Contains(err.Error(), "       7  python train.py\n       9  python train.py --other") ||
+		strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("two processes: %v", err)
 	}
 	if _, err := looks(false, nil).once(); err == nil || !strings.Contains(err.Error(), "--wait waits for one") {

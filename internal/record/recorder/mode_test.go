@@ -6,7 +6,8 @@ import (
 )
 
 func TestModesAreThoseOfFiles(t *testing.T) {
-	for text, want := range map[string]fs.FileMode{"0600": 0o600, "600": 0o600, "0640": 0o640, "0644": 0o644, "0660": 0o660, "0640:root": 0o640} {
+	for text, want := range map[string]fs.FileMode{"0600": 0o600, "600": 0o600, "0640": 0o640, "0644": 0o644, "0660": 0o660,
+		"0640:root": 0o640} {
 		a, err := parseMode(text)
 		if err != nil || a.Mode != want {
 			t.Errorf("%q: %v, %v", text, a.Mode, err)

@@ -18,31 +18,44 @@ import (
 // recordFlags are what attach and run share; moreTimes is what --device-times can do besides.
 func recordFlags(moreTimes string) []urfave.Flag {
 	return []urfave.Flag{
-		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C", Usage: "stop after this `TIME`, such as 30s"},
-		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist", DefaultText: "ebpfprof-JOB-TIME"},
-		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP for a group"},
-		&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and the names of host, containers and control groups"},
+		&urfave.DurationFlag{Name: "duration", Aliases: []string{"d"}, DefaultText: "until the job exits, or Ctrl-C",
+			Usage: "stop after this `TIME`, such as 30s"},
+		&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset to `DIR`, which must be empty or not exist",
+			DefaultText: "ebpfprof-JOB-TIME"},
+		&urfave.StringFlag{Name: "mode", Value: "0600", Usage: "who may read the dataset: the `MODE` of its files, such as 0640, or 0640:GROUP " +
+			"for a group"},
+		&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "leave out command lines, directories and the names of host, " +
+			"containers and control groups"},
 		&urfave.StringFlag{Name: "level", Value: string(tracer.LevelWindow), Usage: "how much to record: anchor, window or deep"},
-		&urfave.StringFlag{Name: "probe", Usage: "record only what matches `FILTER`: groups (see ebpfprof probes --groups), or KEY=GLOB[,…] with KEY one of " + filter.KeyNames()},
+		&urfave.StringFlag{Name: "probe", Usage: "record only what matches `FILTER`: groups (see ebpfprof probes --groups), or KEY=GLOB[,…] " +
+			"with KEY one of " + filter.KeyNames()},
 		&urfave.StringFlag{Name: "exclude", Usage: "leave out what matches `FILTER`, such as symbol=aten::view or category=sync"},
-		&urfave.StringSliceFlag{Name: "probe-symbol", Usage: "record the calls of a function too, `LIB:SYMBOL[(NAME:TYPE,…)][->TYPE]`, with the types " + asked.TypeNames},
+		&urfave.StringSliceFlag{Name: "probe-symbol", Usage: "record the calls of a function too, `LIB:SYMBOL[(NAME:TYPE,…)][->TYPE]`, " +
+			"with the types " + asked.TypeNames},
 		&urfave.StringSliceFlag{Name: "usdt", Usage: "record the calls of a USDT probe too, `PROVIDER:NAME[(NAME:TYPE,…)]`"},
 		&urfave.BoolFlag{Name: "no-follow", DisableDefaultText: true, Usage: "leave the children of the process alone"},
-		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are called with"},
-		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as --exclude io)"},
-		&urfave.BoolFlag{Name: "paths", DisableDefaultText: true, Usage: "tell what the job reads and writes apart by file, and record the paths"},
+		&urfave.BoolFlag{Name: "no-shapes", DisableDefaultText: true, Usage: "do not read the sizes, strides and types of what operators are " +
+			"called with"},
+		&urfave.BoolFlag{Name: "no-io", DisableDefaultText: true, Usage: "do not measure what the job reads and writes (the same as " +
+			"--exclude io)"},
+		&urfave.BoolFlag{Name: "paths", DisableDefaultText: true, Usage: "tell what the job reads and writes apart by file, and " +
+			"record the paths"},
 		&urfave.BoolFlag{Name: "allow-user-mounts", DisableDefaultText: true, Usage: userMountsUsage},
-		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the recording may take, such as 5%, or off to record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
-		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples", DefaultText: "99 at window and deep, 9 at anchor"},
+		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the recording may take, such as 5%, or off to " +
+			"record everything", DefaultText: "5% at window, 1% at anchor, off at deep"},
+		&urfave.StringFlag{Name: "frequency", Usage: "how often a second to look at what runs, `HZ`; 0 for no samples",
+			DefaultText: "99 at window and deep, 9 at anchor"},
 		&urfave.DurationFlag{Name: "off-cpu-threshold", Value: defaultOffCPU, Usage: "record waits of at least this `TIME`; 0 for none"},
-		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python frames, %d at the most, of Python %d", kernel.MostFrames, kernel.MostPythonFrames)},
+		&urfave.IntFlag{Name: "max-frames", Value: defaultFrames, Usage: fmt.Sprintf("cut stacks after so many (`N`) native and so many Python "+
+			"frames, %d at the most, of Python %d", kernel.MostFrames, kernel.MostPythonFrames)},
 		&urfave.IntFlag{Name: "verify-stacks", Value: 256, Usage: "of `N` stacks that a call had before, walk one to compare; 1 walks all"},
 		&urfave.StringFlag{Name: "buffer-size", Value: "64MiB", Usage: "`SIZE` of the kernel's ring buffer"},
 		&urfave.StringSliceFlag{Name: "limit", Usage: "another value for a limit, `NAME=NUMBER`: " + limitNames()},
 		&urfave.StringFlag{Name: "counters", Value: "1s", Usage: "read the machine's counters this often (`TIME`), or off"},
 		deviceTimesFlag(moreTimes),
 		&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the summary as JSON, and no progress"},
-		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one CPU to compute"},
+		&urfave.BoolFlag{Name: "no-verdict", DisableDefaultText: true, Usage: "end without the verdict, which takes some seconds of one " +
+			"CPU to compute"},
 		&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "no progress"},
 		&urfave.StringFlag{Name: "attach-with", Hidden: true, Usage: "perf: one perf event a site, as on kernels below 6.6"},
 		&urfave.DurationFlag{Name: "rotate", Hidden: true, Usage: "close the files of the dataset this often (default: 60s)"},
@@ -64,7 +77,8 @@ func limitNames() string {
 
 // recordOptions reads the flags into the tracer's options.
 func recordOptions(c *urfave.Context) (tracer.Options, error) {
-	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"), NoIO: c.Bool("no-io"), Paths: c.Bool("paths"),
+	o := tracer.Options{Follow: !c.Bool("no-follow"), PerfEvents: c.String("attach-with") == "perf", NoShapes: c.Bool("no-shapes"),
+		NoIO: c.Bool("no-io"), Paths: c.Bool("paths"),
 		AllowUserMounts: c.Bool("allow-user-mounts")}
 	if o.Paths && o.NoIO {
 		return o, cli.Usagef("--paths says what is read and written, which --no-io leaves out: give one of them")
@@ -185,7 +199,8 @@ func parseCounters(s string) (time.Duration, error) {
 var byteUnits = []struct {
 	suffix string
 	factor float64
-}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1}}
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"G", 1 << 30}, {"M", 1 << 20},
+	{"K", 1 << 10}, {"B", 1}, {"", 1}}
 
 // parseBytes reads a size and rounds it up to what a ring buffer can have: a
 // power of two, at least a page.

@@ -120,7 +120,8 @@ func (p *progress) run() {
 }
 
 func liveLine(rate, events, lost uint64, bytes int64) string {
-	return fmt.Sprintf("%s events/s   %s recorded   %s lost   %s written", amount.Count(rate), amount.Count(events), amount.Count(lost), amount.Bytes(bytes))
+	return fmt.Sprintf("%s events/s   %s recorded   %s lost   %s written", amount.Count(rate), amount.Count(events), amount.Count(lost),
+		amount.Bytes(bytes))
 }
 
 func written(dataset *output.Dataset) (bytes int64) {

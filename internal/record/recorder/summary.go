@@ -72,7 +72,8 @@ func summarizeCost(c *budget.Cost) *costSummary {
 		return nil
 	}
 	p := &c.Parts
-	return &costSummary{100 * p.Sum(), 100 * p.Probes, 100 * p.InOut, 100 * p.Waits, 100 * p.IO, 100 * p.Samples, 100 * p.Starts, 100 * p.Own, []string{}}
+	return &costSummary{100 * p.Sum(), 100 * p.Probes, 100 * p.InOut, 100 * p.Waits, 100 * p.IO, 100 * p.Samples, 100 * p.Starts, 100 * p.Own,
+		[]string{}}
 }
 
 // text names the parts, those that are nothing left out.
@@ -137,8 +138,10 @@ type operatorSummary struct {
 func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) *summary {
 	s := &summary{
 		Dataset: dataset.Dir(), DurationNS: took.Nanoseconds(), Spans: stats.Spans, Allocations: stats.Memory, Flows: stats.Flows,
-		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, stats.Unnamed, memoSummary(stats.Memo)},
-		Cost: summarizeCost(stats.Cost), Lost: stats.Lost, Sampled: stats.InSlices, Short: shortSummary{stats.Short.Count, stats.Short.Commands, stats.Short.WallNS, stats.Short.CPUNS},
+		Samples: stats.Samples, Stacks: stackSummary{stats.Stacks.Complete, stats.Stacks.Incomplete, stats.Stacks.Unresolved, stats.Unnamed,
+			memoSummary(stats.Memo)},
+		Cost: summarizeCost(stats.Cost), Lost: stats.Lost, Sampled: stats.InSlices, Short: shortSummary{stats.Short.Count, stats.Short.Commands,
+			stats.Short.WallNS, stats.Short.CPUNS},
 	}
 	s.Estimates = []string{}
 	if s.Sampled {
@@ -151,7 +154,8 @@ func summarize(stats tracer.Stats, dataset *output.Dataset, took time.Duration) 
 	}
 	s.Bytes = written(dataset)
 	for name, o := range stats.Operators {
-		s.Operators = append(s.Operators, operatorSummary{Name: name, Layer: o.Layer, Count: o.Count, Timed: o.Timed, DurationNS: o.DurationNS, Threw: o.Threw})
+		s.Operators = append(s.Operators, operatorSummary{Name: name, Layer: o.Layer, Count: o.Count, Timed: o.Timed, DurationNS: o.DurationNS,
+			Threw: o.Threw})
 	}
 	sort.Slice(s.Operators, func(i, j int) bool {
 		a, b := &s.Operators[i], &s.Operators[j]
@@ -185,11 +189,14 @@ func (s *summary) print(w io.Writer, answered bool) {
 		amount.Count(s.Spans), amount.Count(s.Allocations), amount.Count(s.Flows), float64(s.DurationNS)/1e9, amount.Bytes(s.Bytes))
 	s.printStacks(w)
 	if s.Short.Count > 0 {
-		fmt.Fprintf(w, "%s short %s of %s, %s, %s of it on a CPU\n", amount.Count(uint64(s.Short.Count)), plural(s.Short.Count, "process", "processes"),
-			fmt.Sprintf("%d %s", s.Short.Commands, plural(int64(s.Short.Commands), "command", "commands")), seconds(s.Short.WallNS), seconds(s.Short.CPUNS))
+		fmt.Fprintf(w, "%s short %s of %s, %s, %s of it on a CPU\n", amount.Count(uint64(s.Short.Count)), plural(s.Short.Count, "process",
+			"processes"),
+			fmt.Sprintf("%d %s", s.Short.Commands, plural(int64(s.Short.Commands), "command", "commands")), seconds(s.Short.WallNS),
+			seconds(s.Short.CPUNS))
 	}
 	if s.Sampled && !answered {
-		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its weight (--example estimates: how far off they may be);")
+		fmt.Fprintln(w, "recorded in slices to keep within the budget: calls and times in the table are estimates, each row scaled by its "+
+			"weight (--example estimates: how far off they may be);")
 		fmt.Fprintln(w, "spans, allocator events, edges and what threw are the rows that were recorded; calls between the slices have none")
 	}
 	if s.Cost != nil {
@@ -316,7 +323,8 @@ func (s *summary) printStacks(w io.Writer) {
 		fmt.Fprintf(w, "  Python frames without a name: %s %s\n", amount.Count(s.Stacks.Unnamed[reason]), reason)
 	}
 	if m := s.Stacks.Memoised; m.Found > 0 {
-		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", amount.Count(m.Found), amount.Count(m.Verified), amount.Count(m.Mismatched))
+		fmt.Fprintf(w, "  memoised: %s; %s of them walked to compare, %s differed\n", amount.Count(m.Found), amount.Count(m.Verified),
+			amount.Count(m.Mismatched))
 	}
 }
 

@@ -21,7 +21,8 @@ func TestASummarySaysWhichCountsAreEstimates(t *testing.T) {
 		t.Errorf("every call was recorded, and it says\n%s", whole)
 	}
 	sliced := printed(&summary{Operators: operators, Sampled: true})
-	for _, words := range []string{"≈ calls", "≈ total ms", "calls and times in the table are estimates", "no row was lost of what the slices saw"} {
+	for _, words := range []string{"≈ calls", "≈ total ms", "calls and times in the table are estimates",
+		"no row was lost of what the slices saw"} {
 		if !strings.Contains(sliced, words) {
 			t.Errorf("it does not say %q:\n%s", words, sliced)
 		}
@@ -38,7 +39,8 @@ func TestASummarySaysWhichCountsAreEstimates(t *testing.T) {
 }
 
 func TestASummarySaysWhichCallsHaveNoTime(t *testing.T) {
-	operators := []operatorSummary{{Name: "Engine::execute", Layer: "autograd", Count: 101, Timed: 100, DurationNS: 100e6}, {Name: "aten::addmm", Layer: "op", Count: 5, Timed: 5, DurationNS: 1e6}}
+	operators := []operatorSummary{{Name: "Engine::execute", Layer: "autograd", Count: 101, Timed: 100, DurationNS: 100e6},
+		{Name: "aten::addmm", Layer: "op", Count: 5, Timed: 5, DurationNS: 1e6}}
 	s := printed(&summary{Operators: operators})
 	if want := "calls whose end was not seen: 1 (Engine::execute)"; !strings.Contains(s, want) || !strings.Contains(s, "1000.0") {
 		t.Errorf("it does not say %q, or not 1000 µs a call:\n%s", want, s)
@@ -49,7 +51,8 @@ func TestASummarySaysWhichCallsHaveNoTime(t *testing.T) {
 }
 
 func TestNamesInASummaryMoveNoCursor(t *testing.T) {
-	s := printed(&summary{Operators: []operatorSummary{{Name: "a\x1b[2J\nno row was lost", Layer: "scope", Count: 1, Timed: 1}}, Lost: map[string]uint64{"ring_full": 7}})
+	s := printed(&summary{Operators: []operatorSummary{{Name: "a\x1b[2J\nno row was lost", Layer: "scope", Count: 1, Timed: 1}},
+		Lost: map[string]uint64{"ring_full": 7}})
 	if strings.Contains(s, "\x1b") || strings.Contains(s, "\nno row was lost") {
 		t.Errorf("%q", s)
 	}
@@ -66,9 +69,12 @@ func TestTheCommandLineIsWhatAShellTakes(t *testing.T) {
 }
 
 func TestParametersAreWhatTheFlagsCameTo(t *testing.T) {
-	r := recorder{options: tracer.Options{Follow: true, Filter: filter.Filter{Probe: filter.Terms{filter.Group: {"op", "cuda"}}, Exclude: filter.Terms{filter.Symbol: {"aten::view"}}}, Budget: 0.05, Frequency: 99, MaxFrames: 128, VerifyStacks: 256, BufferBytes: 64 << 20}}
+	r := recorder{options: tracer.Options{Follow: true, Filter: filter.Filter{Probe: filter.Terms{filter.Group: {"op", "cuda"}},
+		Exclude: filter.Terms{filter.Symbol: {"aten::view"}}}, Budget: 0.05, Frequency: 99, MaxFrames: 128, VerifyStacks: 256,
+		BufferBytes: 64 << 20}}
 	p := r.parameters()
-	if !*p.Follow || p.Probe != "op,cuda" || p.Exclude != "symbol=aten::view" || *p.Budget != 5 || *p.FrequencyHz != 99 || p.OffCPUNS != nil || p.CountersNS != nil || p.DurationNS != nil ||
+	if !*p.Follow || p.Probe != "op,cuda" || p.Exclude != "symbol=aten::view" || *p.Budget != 5 || *p.FrequencyHz != 99 || p.OffCPUNS != nil ||
+		p.CountersNS != nil || p.DurationNS != nil ||
 		p.BufferBytes != 64<<20 || p.RotateNS != 60e9 || p.AttachWith != "" {
 		t.Errorf("%+v", p)
 	}

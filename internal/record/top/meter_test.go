@@ -51,7 +51,8 @@ func TestSharesAreOfTheTimeSinceTheLastLook(t *testing.T) {
 	m := NewMeter(Options{}, start)
 	second(m)
 	v := m.Look(start.Add(time.Second))
-	if v.GIL != 0.5 || v.Active != 1.5 || v.Samples != 3 || len(v.Threads) != 2 || v.Threads[0].TID != 1 || v.Threads[1] != (Thread{2, "pt_autograd_0", 0.5, 0}) {
+	if v.GIL != 0.5 || v.Active != 1.5 || v.Samples != 3 || len(v.Threads) != 2 || v.Threads[0].TID != 1 ||
+		v.Threads[1] != (Thread{2, "pt_autograd_0", 0.5, 0}) {
 		t.Errorf("%+v", v)
 	}
 	for label, want := range map[string]Function{
@@ -90,7 +91,8 @@ func TestSamplesWithoutAStackAreShownAsSuch(t *testing.T) {
 	missing, empty := int64(9), int64(10)
 	m.Write(&event.Batch{Stacks: []tracer.Stack{{ID: 10, Status: "native_no_process"}}})
 	m.Write(&event.Batch{Samples: []tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &empty}}})
-	m.Write(&event.Batch{Samples: []tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &missing}, {TID: 1, State: tracer.OnCPU, WeightNS: 1e9}}})
+	m.Write(&event.Batch{Samples: []tracer.Sample{{TID: 1, State: tracer.OnCPU, WeightNS: 1e9, StackID: &missing},
+		{TID: 1, State: tracer.OnCPU, WeightNS: 1e9}}})
 	if f := functionsOf(m.Look(start.Add(time.Second)))["[no stack]"]; f.Own != 3 {
 		t.Errorf("%+v", f)
 	}
@@ -134,7 +136,8 @@ func TestThePlainPageIsStable(t *testing.T) {
 }
 
 func TestEveryOrderPutsTheMostFirst(t *testing.T) {
-	v := View{Functions: []Function{{Label: "a", Own: 1, OwnTime: 1}, {Label: "b", Total: 1, TotalTime: 1}, {Label: "c", OwnTime: 3}, {Label: "d", TotalTime: 4}}}
+	v := View{Functions: []Function{{Label: "a", Own: 1, OwnTime: 1}, {Label: "b", Total: 1, TotalTime: 1}, {Label: "c", OwnTime: 3},
+		{Label: "d", TotalTime: 4}}}
 	for order, want := range map[Order]string{ByOwn: "a", ByTotal: "b", ByOwnTime: "c", ByTotalTime: "d"} {
 		if v.Sort(order); v.Functions[0].Label != want {
 			t.Errorf("order %d: %+v", order, v.Functions)

@@ -59,7 +59,8 @@ func TestRunWaitsForACommandThatOutlivesItsRecording(t *testing.T) {
 	needKernel(t)
 	marker := filepath.Join(t.TempDir(), "recorded")
 	script := fmt.Sprintf("until test -e %s; do sleep 0.05; done; exit 6", marker)
-	b := start(t, nil, slices.Concat([]string{ebpfprof, "run"}, bare, []string{"--duration", "100ms", "-o", filepath.Join(t.TempDir(), "d"), "--", "sh", "-c", script})...)
+	b := start(t, nil, slices.Concat([]string{ebpfprof, "run"}, bare, []string{"--duration", "100ms", "-o", filepath.Join(t.TempDir(), "d"),
+		"--", "sh", "-c", script})...)
 	b.until(t, "still runs")
 	if err := os.WriteFile(marker, nil, 0o644); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,8 @@ func TestRunUnderALimitOfTheAddressSpace(t *testing.T) {
 		t.Errorf("a soft limit is the command's alone: exit code %d, the command's limit %q\n%s", r.code, r.stdout, r.stderr)
 	}
 	// Without the capability to raise it, a hard limit stays.
-	hard := fmt.Sprintf(limited, "-v", "setpriv --bounding-set -sys_resource --inh-caps -sys_resource --reuid 65534 --clear-groups "+ebpfprof, "d")
+	hard := fmt.Sprintf(limited, "-v", "setpriv --bounding-set -sys_resource --inh-caps -sys_resource --reuid 65534 --clear-groups "+
+		ebpfprof, "d")
 	run(t, "sh", "-c", hard).check(t, notStarted, "address space", "ulimit -v")
 }
 

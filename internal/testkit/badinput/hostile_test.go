@@ -135,7 +135,8 @@ func TestAttachRefusesADirectoryThatAnotherUserCanChange(t *testing.T) {
 	attacker.Do(t, home, `mkdir theirs && ln -s "$(dirname "$1")" link`, treasure)
 	for _, name := range []string{"theirs", "link/d"} {
 		dir := t.TempDir()
-		runIn(t, dir, ebpfprof, "attach", "--pid", pidOf(job), "--output", filepath.Join(home, name)).checkAlone(t, dir, failed, "not ours alone", name[:4])
+		runIn(t, dir, ebpfprof, "attach", "--pid", pidOf(job), "--output", filepath.Join(home, name)).checkAlone(t, dir, failed, "not ours alone",
+			name[:4])
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(treasure)); len(entries) != 1 {
 		t.Errorf("beside root's file there is %v", entries)

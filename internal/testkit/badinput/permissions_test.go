@@ -62,7 +62,8 @@ func TestThreeCapabilitiesAreEnoughToAttach(t *testing.T) {
 	}
 	job, dir := openCL(t), openDirectory(t)
 	dataset := filepath.Join(dir, "d")
-	r := runIn(t, dir, asNobody(t, "+bpf,+perfmon,+sys_ptrace", ebpfprof, "attach", "--pid", pidOf(job), "--duration", "2s", "--output", dataset)...)
+	r := runIn(t, dir, asNobody(t, "+bpf,+perfmon,+sys_ptrace", ebpfprof, "attach", "--pid", pidOf(job), "--duration", "2s", "--output",
+		dataset)...)
 	r.check(t, ok)
 	if n := rows(t, dataset, kernelLaunches); n < 100 {
 		t.Errorf("%d launches", n)
@@ -75,13 +76,15 @@ func TestCapabilitiesOfAUserNamespaceDoNotCount(t *testing.T) {
 		t.Skip("kernel: no user namespaces here")
 	}
 	dir, job := t.TempDir(), openCL(t)
-	runIn(t, dir, "unshare", "-Ur", ebpfprof, "attach", "--pid", pidOf(job)).checkAlone(t, dir, notPermitted, "user namespace", "root of the host")
+	runIn(t, dir, "unshare", "-Ur", ebpfprof, "attach", "--pid", pidOf(job)).checkAlone(t, dir, notPermitted, "user namespace",
+		"root of the host")
 }
 
 func TestATracerInAPIDNamespaceOfItsOwnRefuses(t *testing.T) {
 	needKernel(t)
 	dir := t.TempDir()
-	runIn(t, dir, "unshare", "-mpf", "--mount-proc", ebpfprof, "run", "--", "true").checkAlone(t, dir, notStarted, "pid namespace", "--pid=host")
+	runIn(t, dir, "unshare", "-mpf", "--mount-proc", ebpfprof, "run", "--", "true").checkAlone(t, dir, notStarted, "pid namespace",
+		"--pid=host")
 }
 
 func TestTheKillSwitchRefuses(t *testing.T) {

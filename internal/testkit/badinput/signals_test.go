@@ -121,7 +121,8 @@ func TestASecondSignalEndsTheTracerAtOnce(t *testing.T) {
 	libraries, dataset := t.TempDir(), filepath.Join(t.TempDir(), "d")
 	copyLibrary(t, libraries)
 	job := openCL(t, "LD_LIBRARY_PATH="+libraries)
-	a := start(t, []string{"EBPFPROF_WITHOUT=uprobe_multi"}, ebpfprof, "attach", "--pid", pidOf(job), "--budget", "off", "--probe", "opencl,opencl-sync", "--rotate", "300ms", "--output", dataset)
+	a := start(t, []string{"EBPFPROF_WITHOUT=uprobe_multi"}, ebpfprof, "attach", "--pid", pidOf(job), "--budget", "off", "--probe",
+		"opencl,opencl-sync", "--rotate", "300ms", "--output", dataset)
 	a.until(t, "attached in ")
 	a.Process.Signal(syscall.SIGTERM)
 	a.until(t, "taking out ")
@@ -150,7 +151,8 @@ func TestWhatAnOldKernelLeavesOutIsSaid(t *testing.T) {
 	if n := strings.Count(r.stderr, "\nwarning: without uprobe.multi "); n != 1 || !strings.Contains(r.stderr, "no call of op, ") {
 		t.Errorf("%d warnings:\n%s", n, r.stderr)
 	}
-	if n := rows(t, dataset, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'uprobe_multi' AND detail LIKE '%--budget off%'"); n != 1 {
+	if n := rows(t, dataset, "SELECT count(*) FROM warning WHERE kind = 'slice' AND source = 'uprobe_multi' AND detail LIKE "+
+		"'%--budget off%'"); n != 1 {
 		t.Errorf("%d rows of warning say so", n)
 	}
 	if n := rows(t, dataset, kernelLaunches); n == 0 {

@@ -23,7 +23,8 @@ func TestTopPrintsPagesWhereThereIsNoTerminal(t *testing.T) {
 	needKernel(t)
 	job := openCL(t)
 	r := run(t, ebpfprof, "top", "--pid", pidOf(job), "--duration", "2500ms", "--interval", "1s", "--native")
-	if r.code != ok || strings.Contains(r.stdout, "\x1b") || strings.Count(r.stdout, "pid "+pidOf(job)) < 2 || !strings.Contains(r.stdout, "▼%own") {
+	if r.code != ok || strings.Contains(r.stdout, "\x1b") || strings.Count(r.stdout, "pid "+pidOf(job)) < 2 || !strings.Contains(r.stdout,
+		"▼%own") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	if !job.alive() {

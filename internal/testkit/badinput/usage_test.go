@@ -75,7 +75,8 @@ func TestMistakesInTheCommandLineAreUsageErrors(t *testing.T) {
 }
 
 func TestHelpAndVersionAreNotFailures(t *testing.T) {
-	for _, argv := range [][]string{{"--help"}, {"--version"}, {"attach", "--help"}, {"run", "-h"}, {"query", "--help"}, {"stacks", "--help"}, {"top", "--help"}, {"symbolize", "--help"}, {"schema"}, {"probes", "--groups"}, {"completion", "bash"}} {
+	for _, argv := range [][]string{{"--help"}, {"--version"}, {"attach", "--help"}, {"run", "-h"}, {"query", "--help"}, {"stacks", "--help"},
+		{"top", "--help"}, {"symbolize", "--help"}, {"schema"}, {"probes", "--groups"}, {"completion", "bash"}} {
 		r := run(t, append([]string{ebpfprof}, argv...)...)
 		if r.code != ok || r.stdout == "" || r.stderr != "" {
 			t.Errorf("%q: exit code %d\nstderr: %s\nstdout: %s", argv, r.code, r.stderr, r.stdout)

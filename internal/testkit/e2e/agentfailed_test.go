@@ -21,11 +21,13 @@ func agentsTellWhatFailed(t *testing.T) {
 	binary := buildAgent(t, dir)
 	store, name := filepath.Join(dir, "store"), fmt.Sprintf("failing-%d", os.Getpid())
 	a := startAgent(t, binary, dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\nbudget: 5%%\n", store, name))
-	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--ranks", "2", "--fault", "memory", "--after", "1000000000", "--seconds", "1000", "--length", "0.05", "--job", name)...)
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--ranks", "2", "--fault", "memory", "--after", "1000000000", "--seconds", "1000",
+		"--length", "0.05", "--job", name)...)
 	pids := stragglerPIDs(t, job)
 	job.Line(t, "running")
 	wait(t, "steps", func() bool { return a.steps(t) >= 200 }, a)
-	if before, _, _ := strings.Cut(a.Transcript(), "state=watching"); !strings.Contains(before, fmt.Sprintf("state=canary reason=\"process %d alone for 1s\"", pids[1])) {
+	if before, _, _ := strings.Cut(a.Transcript(), "state=watching"); !strings.Contains(before,
+		fmt.Sprintf("state=canary reason=\"process %d alone for 1s\"", pids[1])) {
 		t.Errorf("no process was recorded alone first:\n%s", before)
 	}
 	said := func(signal syscall.Signal, kind string) string {
@@ -42,7 +44,8 @@ func agentsTellWhatFailed(t *testing.T) {
 	}
 	line := said(syscall.SIGUSR1, "out_of_memory")
 	place := fmt.Sprintf("straggler.py:%d (", lineOf(t, "straggler.py", "torch.empty(1 << 50"))
-	for _, want := range []string{fmt.Sprintf("rank 1 (process %d) found no room for 1125899906842624 bytes of host memory", pids[1]), place, "-failed"} {
+	for _, want := range []string{fmt.Sprintf("rank 1 (process %d) found no room for 1125899906842624 bytes of host memory", pids[1]), place,
+		"-failed"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("it does not say %q", want)
 		}
@@ -55,7 +58,8 @@ func agentsTellWhatFailed(t *testing.T) {
 	if n := r.Number(t, "SELECT count(*) FROM span WHERE layer = 'collective' AND pid = %d", pids[1]); n < 20 {
 		t.Errorf("%d collectives before it are in %s", n, dump)
 	}
-	if n := r.Number(t, "SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE pid = %d AND folded LIKE '%%straggler.py%%'", pids[1]); n == 0 {
+	if n := r.Number(t, "SELECT count(*) FROM sample JOIN stack USING (stack_id) WHERE pid = %d AND folded LIKE '%%straggler.py%%'",
+		pids[1]); n == 0 {
 		t.Error("no sample has its stack")
 	}
 	a.says(t, "state=window reason=out_of_memory")
@@ -76,7 +80,8 @@ func agentsTellWhatFailed(t *testing.T) {
 	wait(t, "report that begins with it", func() bool {
 		out, err := exec.Command(harness.Binary, "fleet", "report", store, "--job", name).CombinedOutput()
 		t.Logf("%s", out)
-		return err == nil && strings.Contains(string(out), "was ended by signal 9 (SIGKILL)") && strings.Contains(string(out), "No step of the job was seen since.")
+		return err == nil && strings.Contains(string(out), "was ended by signal 9 (SIGKILL)") && strings.Contains(string(out),
+			"No step of the job was seen since.")
 	}, a)
 }
 
@@ -97,7 +102,8 @@ func TestAJobWhoseCanaryDiesIsLeftAlone(t *testing.T) {
 	if err := syscall.Kill(pids[1], syscall.SIGSEGV); err != nil {
 		t.Fatal(err)
 	}
-	a.says(t, fmt.Sprintf("msg=\"job is left alone\" job=%s why=\"process %d was ended by signal 11 (SIGSEGV) while it alone was recorded\"", name, pids[1]))
+	a.says(t, fmt.Sprintf("msg=\"job is left alone\" job=%s why=\"process %d was ended by signal 11 (SIGSEGV) while it alone was recorded\"",
+		name, pids[1]))
 	if strings.Contains(a.Transcript(), "state=watching") {
 		t.Errorf("the job is watched all the same:\n%s", a.Transcript())
 	}

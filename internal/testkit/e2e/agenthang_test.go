@@ -29,7 +29,8 @@ func agentsNameTheRankThatBlocks(t *testing.T) {
 	config := fmt.Sprintf("store: %s\nkey_file: %s\nonly: [%s]\nslower_than: 1000\nbudget: 5%%\n", store, key, name)
 	one := startAgent(t, binary, dir, "node-a", config+"ranks: [0, 2]\n")
 	two := startAgent(t, binary, dir, "node-b", config+"ranks: [1]\n")
-	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "teardown", "--after", "1000000000", "--seconds", "1000", "--length", "0.05", "--job", name)...)
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "teardown", "--after", "1000000000", "--seconds", "1000", "--length",
+		"0.05", "--job", name)...)
 	pids := stragglerPIDs(t, job)
 	job.Line(t, "running")
 	wait(t, "steps", func() bool { return one.steps(t) >= 200 && two.steps(t) >= 100 }, one, two)
@@ -59,7 +60,8 @@ func agentsNameTheRankThatBlocks(t *testing.T) {
 	}, one, two)
 	t.Log(told)
 	line := lineOf(t, "straggler.py", "time.sleep(1e6)")
-	for _, want := range []string{"2 wait in collective ", "rank 1 has not come (at ", fmt.Sprintf("straggler.py:%d", line), "no step of it was seen since", "nanosleep"} {
+	for _, want := range []string{"2 wait in collective ", "rank 1 has not come (at ", fmt.Sprintf("straggler.py:%d", line),
+		"no step of it was seen since", "nanosleep"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("fleet hang does not say %q", want)
 		}

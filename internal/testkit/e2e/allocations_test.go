@@ -21,14 +21,16 @@ func TestAllocationsUnderALimit(t *testing.T) {
 		}
 		harness.SameCounts(t, "memory", map[string]int64{
 			"allocations": sum("1", "alloc"), "bytes allocated": sum("bytes", "alloc"), "bytes freed": sum("bytes", "free"),
-			"allocations with times": sum("(duration_ns IS NOT NULL)::INT", "alloc"), "frees with times": sum("(duration_ns IS NOT NULL)::INT", "free"),
+			"allocations with times": sum("(duration_ns IS NOT NULL)::INT", "alloc"), "frees with times": sum("(duration_ns IS NOT NULL)::INT",
+				"free"),
 		}, map[string]int64{
 			"allocations": r.Truth.Memory.Allocations, "bytes allocated": r.Truth.Memory.BytesAllocated, "bytes freed": r.Truth.Memory.BytesFreed,
 			"allocations with times": r.Truth.Memory.Allocations, "frees with times": r.Truth.Memory.Frees,
 		})
 		// But for the last one, the job timed them all.
 		for action, waited := range map[string]int64{"alloc": r.Truth.Memory.TimedNS, "free": r.Truth.Memory.FreedNS} {
-			took := r.Number(t, "SELECT (sum(duration_ns) - max_by(duration_ns, ts_ns))::BIGINT FROM memory WHERE action = '%s' AND %s", action, where)
+			took := r.Number(t, "SELECT (sum(duration_ns) - max_by(duration_ns, ts_ns))::BIGINT FROM memory WHERE action = '%s' AND %s",
+				action, where)
 			if took <= 0 || took > waited {
 				t.Errorf("%s: %d ns, the job waited %d ns for them", action, took, waited)
 			}

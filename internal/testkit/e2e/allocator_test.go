@@ -48,7 +48,8 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 		for i, report := range books {
 			at[[2]int64{report.address, report.bytes}] = i
 		}
-		rows := r.Rows(t, `SELECT address, CASE action WHEN 'alloc' THEN bytes ELSE -bytes END, total_allocated_bytes, total_reserved_bytes, weight
+		rows := r.Rows(t, `SELECT address, CASE action WHEN 'alloc' THEN bytes ELSE -bytes END, total_allocated_bytes, total_reserved_bytes,
+			weight
 			FROM memory WHERE space = 'device' ORDER BY ts_ns`)
 		slices, previous, weighted := 0, -2, 0.0
 		for _, row := range rows {
@@ -57,7 +58,8 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 				t.Fatalf("%v is in no line of the allocator's books", row)
 			}
 			if live, reserved := harness.Integer(t, row[2]), harness.Integer(t, row[3]); live != books[i].live || reserved != books[i].reserved {
-				t.Fatalf("report %d: %d bytes in use and %d reserved, the allocator says %d and %d", i, live, reserved, books[i].live, books[i].reserved)
+				t.Fatalf("report %d: %d bytes in use and %d reserved, the allocator says %d and %d", i, live, reserved, books[i].live,
+					books[i].reserved)
 			}
 			if i <= previous {
 				t.Fatalf("report %d comes after %d", i, previous)

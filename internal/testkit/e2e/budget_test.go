@@ -42,7 +42,8 @@ func budgetHolds(t *testing.T) {
 	t.Logf("%d steps in %.1f s, %.1f s of a CPU", steps, float64(told.End.Monotonic-told.Begin.Monotonic)/1e9, own)
 
 	weighted := map[string]float64{}
-	rows, recorded := r.Rows(t, "SELECT name, sum(weight), count(*) FROM span WHERE layer = 'op' AND %s GROUP BY ALL", r.Within(t, told)), int64(0)
+	rows, recorded := r.Rows(t, "SELECT name, sum(weight), count(*) FROM span WHERE layer = 'op' AND %s GROUP BY ALL", r.Within(t, told)),
+		int64(0)
 	for _, row := range rows {
 		weighted[row[0].(string)] = row[1].(float64)
 		recorded += harness.Integer(t, row[2])
@@ -84,7 +85,8 @@ func budgetHolds(t *testing.T) {
 func roomOfSlices(t *testing.T, r *harness.Recording, steps int64) float64 {
 	t.Helper()
 	ends := 0.0
-	for _, row := range r.Rows(t, "SELECT sqrt(sum(power(represented / recorded, 2))) FROM slice WHERE phase = 'training' AND recorded > 0 GROUP BY probe_group") {
+	for _, row := range r.Rows(t, "SELECT sqrt(sum(power(represented / recorded, 2))) FROM slice WHERE phase = 'training' AND recorded > 0 "+
+		"GROUP BY probe_group") {
 		ends = max(ends, row[0].(float64))
 	}
 	return max(0.05, 2*ends/float64(steps))
@@ -101,7 +103,8 @@ func budgetOfLongStepsCountsEachPassRight(t *testing.T) {
 	r := tracing.Finish(t)
 	r.Lossless(t)
 
-	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE '%% steps, each place in a step by how often it was seen:%%'"); n < 1 {
+	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice' AND detail LIKE '%% steps, each place in a step by how often it "+
+		"was seen:%%'"); n < 1 {
 		t.Error("no slice was weighed place by place")
 	}
 	const layers = 51
@@ -151,7 +154,8 @@ func anchorGroupsThatExceedTheBudgetAreSliced(t *testing.T) {
 		WHERE (layer = 'scope' OR category = 'backward') AND %s GROUP BY ALL`, r.Within(t, told)) {
 		weighted, recorded := row[1].(float64), harness.Integer(t, row[2])
 		if off := weighted/float64(told.Steps) - 1; math.Abs(off) > room {
-			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the job's %d steps, where %.1f may be", row[0], weighted, 100*off, told.Steps, 100*room)
+			t.Errorf("%s: the weights add up to %.0f, %.1f %% off the job's %d steps, where %.1f may be", row[0], weighted, 100*off, told.Steps,
+				100*room)
 		}
 		if recorded > told.Steps/2 {
 			t.Errorf("%s: %d of %d calls are rows of their own: that was not in slices", row[0], recorded, told.Steps)
@@ -189,7 +193,8 @@ func priced(t *testing.T, r *harness.Recording) float64 {
 func TestWithoutABudgetNothingIsWeighted(t *testing.T) {
 	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
 		r := harness.Shared(t, harness.Unbudgeted, training(v, "mlp")...)
-		if n := r.Number(t, "SELECT (SELECT count(*) FROM span WHERE weight <> 1) + (SELECT count(*) FROM memory WHERE weight <> 1) + (SELECT count(*) FROM warning WHERE kind = 'slice')"); n != 0 {
+		if n := r.Number(t, "SELECT (SELECT count(*) FROM span WHERE weight <> 1) + (SELECT count(*) FROM memory WHERE weight <> 1) + (SELECT "+
+			"count(*) FROM warning WHERE kind = 'slice')"); n != 0 {
 			t.Errorf("%d rows that stand for others, or slices", n)
 		}
 	})

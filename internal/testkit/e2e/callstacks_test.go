@@ -26,7 +26,8 @@ const pythonFrames = `list_transform(list_filter(frames, lambda f: f.kind = 'pyt
 func deviceCalls(t *testing.T, python string, flags, arguments []string) *harness.Recording {
 	t.Helper()
 	job := []string{"env", "STUB_INSTANT=1", python, harness.Script("devicecalls.py"), "--library", stub(t, "libcuda.so.1")}
-	return harness.RecordReady(t, append([]string{"--frequency", "1", "--off-cpu-threshold", "10s", "--counters", "off", "--budget", "off"}, flags...), append(job, arguments...)...)
+	return harness.RecordReady(t, append([]string{"--frequency", "1", "--off-cpu-threshold", "10s", "--counters", "off", "--budget", "off"},
+		flags...), append(job, arguments...)...)
 }
 
 // checkNumbers compares the stack of each launch with the one that its number
@@ -184,7 +185,8 @@ func TestCollectivesHaveTheirStack(t *testing.T) {
 	} {
 		job := fmt.Sprintf("rank:%d", lineOf(t, "gloo.py", call.line))
 		for _, row := range r.Rows(t, `SELECT [f.kind FOR f IN frames], %s AS python, stack.status, frames[1].kind, frames[1].function, count(*)
-					FROM span LEFT JOIN stack USING (stack_id) WHERE layer = 'collective' AND category = 'issue' AND name = '%s' GROUP BY ALL`, pythonFrames, call.name) {
+					FROM span LEFT JOIN stack USING (stack_id) WHERE layer = 'collective' AND category = 'issue' AND name = '%s'
+					GROUP BY ALL`, pythonFrames, call.name) {
 			python, kinds := texts(row[1]), strings.Join(texts(row[0]), " ")
 			if !slices.Contains(python, job) { // DDP's own
 				continue

@@ -34,7 +34,8 @@ func recordAlone(t *testing.T, v harness.Torch, argv ...string) *harness.Recordi
 func perProcess(t *testing.T, r *harness.Recording, operators []string) map[string]map[string]int64 {
 	t.Helper()
 	counts := map[string]map[string]int64{}
-	for _, row := range r.Rows(t, "SELECT pid, name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND name IN ('%s') GROUP BY ALL", strings.Join(operators, "', '")) {
+	for _, row := range r.Rows(t, "SELECT pid, name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND name IN ('%s') GROUP BY ALL",
+		strings.Join(operators, "', '")) {
 		pid := fmt.Sprint(row[0])
 		if counts[pid] == nil {
 			counts[pid] = map[string]int64{}
@@ -54,7 +55,8 @@ func TestDataLoaderWorkersAreCountedEach(t *testing.T) {
 			for pid, want := range epoch {
 				workers++
 				harness.SameCounts(t, "worker "+pid, got[pid], want)
-				if n := r.Number(t, "SELECT count(*) FROM process WHERE pid = %s AND parent_pid = %d AND ended_ns IS NOT NULL", pid, r.Truth.PID); n != 1 {
+				if n := r.Number(t, "SELECT count(*) FROM process WHERE pid = %s AND parent_pid = %d AND ended_ns IS NOT NULL", pid,
+					r.Truth.PID); n != 1 {
 					t.Errorf("worker %s: %d rows of its process, want 1", pid, n)
 				}
 				delete(got, pid)
@@ -66,7 +68,8 @@ func TestDataLoaderWorkersAreCountedEach(t *testing.T) {
 		parent := perProcess(t, r, slices.Collect(maps.Keys(r.Truth.InParent)))
 		harness.SameCounts(t, "parent", parent[strconv.Itoa(r.Truth.PID)], r.Truth.InParent)
 		if v == harness.PyPI {
-			scopes := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND name LIKE 'enumerate(DataLoader)%%' AND %s GROUP BY ALL", r.Region(t))
+			scopes := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND name LIKE 'enumerate(DataLoader)%%' AND %s "+
+				"GROUP BY ALL", r.Region(t))
 			harness.SameCounts(t, "scopes", scopes, r.Truth.Scopes)
 		}
 		if bare := harness.RunJob(t, job...); bare.SHA256 != r.Truth.SHA256 {
@@ -115,7 +118,8 @@ func TestThreadsAreCountedEach(t *testing.T) {
 		r := harness.Record(t, harness.Unbudgeted, v.Job("threads.py", "--count", "200", "--workers", "3")...)
 		r.Lossless(t)
 		for tid, want := range r.Truth.Threads {
-			got := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND tid = %s AND %s GROUP BY ALL", tid, r.Region(t))
+			got := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND tid = %s AND %s GROUP BY ALL", tid,
+				r.Region(t))
 			harness.SameCounts(t, "thread "+tid, got, want)
 			if n := r.Number(t, "SELECT count(*) FROM thread WHERE tid = %s AND ended_ns IS NOT NULL", tid); n != 1 {
 				t.Errorf("%d ended threads %s in the dataset, want 1", n, tid)

@@ -22,7 +22,8 @@ func TestGlooCollectivesAreCountedPerRank(t *testing.T) {
 				"env", fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("LOCAL_RANK=%d", rank), "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2",
 				"MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "TORCHELASTIC_RUN_ID=e2e", "GLOO_SOCKET_IFNAME=lo",
 			}
-			wait := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.1; done; exec %s", gate, strings.Join(v.Job("gloo.py", "--ranks", "2", "--steps", "6"), " "))
+			wait := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.1; done; exec %s", gate, strings.Join(v.Job("gloo.py", "--ranks", "2", "--steps",
+				"6"), " "))
 			ranks = append(ranks, harness.Start(t, append(line, "/bin/sh", "-c", wait)...))
 		}
 		tracing := harness.Attach(t, harness.Unbudgeted, ranks[0].Process.Pid, ranks[1].Process.Pid)
@@ -43,7 +44,8 @@ func TestGlooCollectivesAreCountedPerRank(t *testing.T) {
 				for name, n := range c.calls {
 					want[strings.Replace(name, "ProcessGroupGloo::", "gloo::", 1)] = n.Calls
 				}
-				got := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'collective' AND category = 'issue' AND status = 'ok' AND %s GROUP BY ALL", r.Within(t, c.region))
+				got := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'collective' AND category = 'issue' AND status = 'ok' AND %s "+
+					"GROUP BY ALL", r.Within(t, c.region))
 				harness.SameCounts(t, fmt.Sprintf("rank %d, %s", rank, part), got, want)
 			}
 			// What was issued, before the region too, a thread of the group has run.

@@ -25,17 +25,20 @@ func TestWhatTorchCompiles(t *testing.T) {
 	if len(r.Truth.Fused) < 2 {
 		t.Fatalf("the job made %v", r.Truth.Fused)
 	}
-	fused := r.Counts(t, "SELECT name, count(*) FROM span WHERE category = 'fused' AND layer = 'op' AND end_method = 'exit_site' AND status = 'ok' AND %s GROUP BY ALL",
+	fused := r.Counts(t, "SELECT name, count(*) FROM span WHERE category = 'fused' AND layer = 'op' AND end_method = 'exit_site' AND status "+
+		"= 'ok' AND %s GROUP BY ALL",
 		r.Region(t))
 	if !reflect.DeepEqual(fused, r.Truth.Fused) {
 		t.Errorf("kernels %v, the job called %v", fused, r.Truth.Fused)
-		for _, row := range r.Rows(t, `SELECT count(*), python_stack_source, whole, folded FROM span LEFT JOIN (SELECT stack_id, status AS whole, folded FROM stack) k ON k.stack_id = span.python_stack_id
+		for _, row := range r.Rows(t, `SELECT count(*), python_stack_source, whole, folded FROM span LEFT
+			JOIN (SELECT stack_id, status AS whole, folded FROM stack) k ON k.stack_id = span.python_stack_id
 			WHERE category = 'fused' AND layer = 'op' AND name = 'cpp_fused' GROUP BY ALL`) {
 			t.Logf("without a kernel's name: %v", row)
 		}
 	}
 	for name := range fused {
-		row := r.Rows(t, "SELECT count(DISTINCT fused_operators), any_value(fused_operators), count(DISTINCT python_stack_id) FROM span WHERE name = '%s' AND %s", name, r.Region(t))[0]
+		row := r.Rows(t, "SELECT count(DISTINCT fused_operators), any_value(fused_operators), count(DISTINCT python_stack_id) FROM span WHERE "+
+			"name = '%s' AND %s", name, r.Region(t))[0]
 		operators := strings.Trim(strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(row[1]), `","`, "_"), "aten::", ""), `["]`)
 		if harness.Integer(t, row[0]) != 1 || !strings.HasPrefix(name, "cpp_fused_"+operators+"_") {
 			t.Errorf("%s replaces %v", name, row[1])
@@ -44,7 +47,8 @@ func TestWhatTorchCompiles(t *testing.T) {
 	compiledFunctionsAreScopes(t, r)
 	missedCallsAreBounded(t, r)
 	compilingIsSampledWhole(t, r)
-	if late := r.Rows(t, "SELECT source, sum(count)::BIGINT, count(*) FROM warning WHERE kind = 'late' AND (source = 'generated' OR source LIKE '%%inductor-%%') GROUP BY ALL"); len(late) != 1 ||
+	if late := r.Rows(t, "SELECT source, sum(count)::BIGINT, count(*) FROM warning WHERE kind = 'late' AND (source = 'generated' OR source "+
+		"LIKE '%%inductor-%%') GROUP BY ALL"); len(late) != 1 ||
 		late[0][0] != "generated" || harness.Integer(t, late[0][1]) != r.Truth.Libraries || harness.Integer(t, late[0][2]) != 1 {
 		t.Errorf("%d libraries were generated, warned of: %v", r.Truth.Libraries, late)
 	}
@@ -62,7 +66,8 @@ func TestWhatTorchCompiles(t *testing.T) {
 			line           int64
 		}{{"first", "main", int64(r.Truth.Line)}, {"graph_break", "breaking", breaks},
 			{"recompilation", "main", int64(r.Truth.Line) + 2}, {"recompilation", "breaking", breaks}}[i]
-		if row[0] != caused.kind || row[1] != caused.function || filepath.Base(fmt.Sprint(row[2])) != "compiled.py" || harness.Integer(t, row[3]) != caused.line {
+		if row[0] != caused.kind || row[1] != caused.function || filepath.Base(fmt.Sprint(row[2])) != "compiled.py" ||
+			harness.Integer(t, row[3]) != caused.line {
 			t.Errorf("compilation %d is %v, want %+v", i, row, caused)
 		}
 	}
@@ -81,8 +86,10 @@ func compiledFunctionsAreScopes(t *testing.T, r *harness.Recording) {
 		t.Errorf("torch.profiler saw %v", r.Truth.Functions)
 	}
 	harness.SameCounts(t, "compiled functions", r.Counts(t, `SELECT name, count(*) FROM span
-		WHERE layer = 'scope' AND category = 'function' AND end_method = 'exit_site' AND status = 'ok' AND %s GROUP BY ALL`, r.Region(t)), r.Truth.Functions)
-	inside := r.Counts(t, `SELECT coalesce(f.name, 'none'), count(DISTINCT k.name) FROM (FROM span WHERE category = 'fused' AND layer = 'op' AND %s) k
+		WHERE layer = 'scope' AND category = 'function' AND end_method = 'exit_site' AND status = 'ok' AND %s
+		GROUP BY ALL`, r.Region(t)), r.Truth.Functions)
+	inside := r.Counts(t, `SELECT coalesce(f.name, 'none'), count(DISTINCT k.name)
+		FROM (FROM span WHERE category = 'fused' AND layer = 'op' AND %s) k
 		LEFT JOIN span f ON f.span_id = k.parent_id AND f.category = 'function' GROUP BY ALL`, r.Region(t))
 	if inside["CompiledFunction"] == 0 || inside["CompiledFunctionBackward"] == 0 || inside["none"] != 0 {
 		t.Errorf("kernels by the function that they are in: %v", inside)
@@ -114,7 +121,8 @@ func compilingIsSampledWhole(t *testing.T, r *harness.Recording) {
 	t.Helper()
 	all, complete, compilers, without := int64(0), int64(0), int64(0), int64(0)
 	reasons := map[string]int64{}
-	for _, row := range r.Rows(t, `SELECT coalesce(status, 'none: ' || state || coalesce(' ' || cause, '')), count(*), count(*) FILTER (pid IN (SELECT pid FROM process WHERE parent_pid IN (SELECT pid FROM process)))
+	for _, row := range r.Rows(t, `SELECT coalesce(status, 'none: ' || state || coalesce(' ' || cause, '')), count(*),
+		count(*) FILTER (pid IN (SELECT pid FROM process WHERE parent_pid IN (SELECT pid FROM process)))
 		FROM sample LEFT JOIN stack USING (stack_id) GROUP BY ALL`) {
 		status, n := fmt.Sprint(row[0]), harness.Integer(t, row[1])
 		all, compilers = all+n, compilers+harness.Integer(t, row[2])
@@ -135,7 +143,8 @@ func compilingIsSampledWhole(t *testing.T, r *harness.Recording) {
 	t.Logf("%d samples, %d of children; %d without a stack, %d at the beginnings of %d programs, of the others %.1f %% complete, not: %v",
 		all, compilers, without, early, programs, 100*float64(complete)/float64(with), reasons)
 	if compilers < 100 || float64(complete) < 0.97*float64(with) || early > 2*programs {
-		t.Errorf("%d of %d samples are complete, %d are of children; %d of the beginnings of %d programs", complete, with, compilers, early, programs)
+		t.Errorf("%d of %d samples are complete, %d are of children; %d of the beginnings of %d programs", complete, with, compilers, early,
+			programs)
 	}
 	if counted := r.Number(t, "SELECT coalesce(sum(count), 0)::BIGINT FROM warning WHERE source = 'preempted_stack'"); counted != without {
 		t.Errorf("%d samples have no stack, %d are counted", without, counted)

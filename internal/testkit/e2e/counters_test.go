@@ -123,12 +123,14 @@ func checkPeriods(t *testing.T, r *harness.Recording, most time.Duration) {
 		t.Errorf("periods with gaps or overlaps: %v", row)
 	}
 	// What a host takes of a virtual CPU that is idle, Linux counts as idle and as stolen.
-	for _, row := range r.Rows(t, `SELECT device, CAST(sum(value) FILTER (name != 'cpu_steal') AS BIGINT), CAST(sum(period_ns) FILTER (name = 'cpu_user') AS BIGINT),
+	for _, row := range r.Rows(t, `SELECT device, CAST(sum(value) FILTER (name != 'cpu_steal') AS BIGINT),
+		CAST(sum(period_ns) FILTER (name = 'cpu_user') AS BIGINT),
 		CAST(sum(value) FILTER (name = 'cpu_steal') AS BIGINT)
 		FROM counter WHERE source = 'cpu' GROUP BY ALL`) {
 		states, elapsed, stolen := harness.Integer(t, row[1]), harness.Integer(t, row[2]), harness.Integer(t, row[3])
 		if elapsed <= 0 || elapsed > most.Nanoseconds() || states+stolen < elapsed*9/10-4*tickNS || states > elapsed*11/10+4*tickNS {
-			t.Errorf("%v: the states add up to %d ns, and %d ns were stolen, in %d ns, in a recording of at most %s", row[0], states, stolen, elapsed, most)
+			t.Errorf("%v: the states add up to %d ns, and %d ns were stolen, in %d ns, in a recording of at most %s", row[0], states, stolen,
+				elapsed, most)
 		}
 	}
 	if own := r.Number(t, "SELECT CAST(sum(value) AS BIGINT) FROM counter WHERE source = 'self' AND name = 'sampler_cpu'"); own <= 0 {
@@ -153,7 +155,8 @@ func TestCountersOfTheJobsOwnNetwork(t *testing.T) {
 		t.Skipf("no network namespaces here: %v %s", err, bytes.TrimSpace(out))
 	}
 	argv := harness.Debian.Job("busy.py", "--seconds", "1", "--megabytes", "8", "--directory", harness.Scratch)
-	r := harness.Record(t, []string{"--counters", "100ms"}, append([]string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}, argv...)...)
+	r := harness.Record(t, []string{"--counters", "100ms"}, append([]string{"unshare", "--net", "sh", "-c",
+		`ip link set lo up && exec "$0" "$@"`}, argv...)...)
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)

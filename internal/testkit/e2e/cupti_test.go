@@ -62,7 +62,8 @@ func truth(t *testing.T, log string) map[string]int64 {
 	return found
 }
 
-const deviceRows = `SELECT coalesce(symbol, CASE name WHEN 'Memcpy HtoD' THEN 'cuMemcpyHtoDAsync' WHEN 'Memcpy DtoH' THEN 'cuMemcpyDtoHAsync' ELSE name END)
+const deviceRows = `SELECT coalesce(symbol, CASE name WHEN 'Memcpy HtoD' THEN 'cuMemcpyHtoDAsync'
+	WHEN 'Memcpy DtoH' THEN 'cuMemcpyDtoHAsync' ELSE name END)
 	|| ' ' || duration_ns, count(*) FROM span WHERE layer = 'device' GROUP BY ALL`
 
 // What the stub device did is in the recording, each piece once and to the nanosecond, launched by the recorded call.
@@ -86,7 +87,8 @@ func TestCUPTISaysWhatTheDeviceDid(t *testing.T) {
 	if want := "[[cupti 340 340 340 340 true true true]]"; fmt.Sprint(merged) != want {
 		t.Errorf("%v, want %s", merged, want)
 	}
-	if cost := fmt.Sprint(r.Rows(t, "SELECT detail FROM warning WHERE kind = 'cost'")); !strings.Contains(cost, "that time is not in overhead_percent") {
+	if cost := fmt.Sprint(r.Rows(t, "SELECT detail FROM warning WHERE kind = 'cost'")); !strings.Contains(cost,
+		"that time is not in overhead_percent") {
 		t.Errorf("what CUPTI cost is not said to be missing: %s", cost)
 	}
 	if !strings.Contains(job.Transcript(), "of the job's time, without CUPTI's own work in it, which is not measured: probes ") {

@@ -272,7 +272,8 @@ func TestReplaysRunEveryNode(t *testing.T) {
 		captured[name] += n
 	}
 	for i, want := range []map[string]int64{captured, added} {
-		got := r.Counts(t, fmt.Sprintf(`SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id WHERE f.kind != 'launch_sync' AND f.from_span_id = %v GROUP BY ALL`, replays[i][0]))
+		got := r.Counts(t, fmt.Sprintf(`SELECT n.name, count(*) FROM flow f JOIN span n ON n.span_id = f.to_span_id WHERE f.kind != 'launch_sync'
+			AND f.from_span_id = %v GROUP BY ALL`, replays[i][0]))
 		harness.SameCounts(t, "what a replay runs", got, want)
 	}
 }
@@ -301,7 +302,8 @@ func TestCapturedLaunchesHaveNotRunAndReplaysNameThem(t *testing.T) {
 	if captured != 3 {
 		t.Errorf("%d calls were captured, want 3: on both streams", captured)
 	}
-	edges := r.Rows(t, `SELECT n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id JOIN span n ON n.span_id = f.to_span_id
+	edges := r.Rows(t, `SELECT n.name, n.grid_x, count(*) FROM flow f JOIN span l ON l.span_id = f.from_span_id
+		JOIN span n ON n.span_id = f.to_span_id
 		WHERE f.kind = 'capture_replay' AND l.name = 'cuGraphLaunch' GROUP BY ALL ORDER BY 1, 2`)
 	want := "[[cuMemsetD8Async <nil> 4] [scale(float*, int) 100 4] [scale(float*, int) 200 4]]"
 	if fmt.Sprint(edges) != want {

@@ -31,7 +31,8 @@ func TestAnyEndOfTheJobEndsTheRecording(t *testing.T) {
 			r := tracing.Finish(t)
 			r.Lossless(t)
 			harness.SameCounts(t, "operators", r.Counts(t, `SELECT name, count(*) FROM span
-				WHERE layer = 'op' AND status = 'ok' AND name IN ('aten::erfc', 'aten::lgamma', 'aten::sigmoid') AND %s GROUP BY ALL`, r.Within(t, told)), told.Operators)
+				WHERE layer = 'op' AND status = 'ok' AND name IN ('aten::erfc', 'aten::lgamma', 'aten::sigmoid') AND %s
+				GROUP BY ALL`, r.Within(t, told)), told.Operators)
 			if n := r.Number(t, "SELECT count(*) FROM process WHERE ended_ns IS NULL OR ended_ns < started_ns"); n > 0 {
 				t.Errorf("%d processes without an end", n)
 			}

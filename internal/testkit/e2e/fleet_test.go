@@ -110,7 +110,8 @@ func agentsNameTheSlowRankOfAJobInSlices(t *testing.T) {
 	// The budget is half of what the backward passes cost, so that even these, the anchors of
 	// steps, have to go into slices, however cheap a hit is on this machine.
 	price := priced(t, harness.Attach(t, append(priceOf("backward"), "--duration", "5s"), pids...).Finish(t))
-	a := startAgent(t, buildAgent(t, dir), dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\nbudget: %.6f%%\n", store, name, price/2))
+	a := startAgent(t, buildAgent(t, dir), dir, "node", fmt.Sprintf("store: %s\nonly: [%s]\nslower_than: 1000\nbudget: %.6f%%\n", store, name,
+		price/2))
 	a.says(t, "are recorded in slices to keep within the budget")
 	// What was seen before that is no matter here.
 	if err := os.RemoveAll(filepath.Join(store, "v1")); err != nil {
@@ -163,7 +164,8 @@ func startAgent(t *testing.T, binary, dir, host, config string) agent {
 	t.Helper()
 	a := agent{spool: filepath.Join(dir, host)}
 	file := filepath.Join(dir, host+".yaml")
-	text := fmt.Sprintf("host: %s\nspool: %s\nlisten: 127.0.0.1:0\nevery: 1s\nsettle: 3s\nwindow: 6s\nflush: 5s\ncooldown: 5s\n%s", host, a.spool, config)
+	text := fmt.Sprintf("host: %s\nspool: %s\nlisten: 127.0.0.1:0\nevery: 1s\nsettle: 3s\nwindow: 6s\nflush: 5s\ncooldown: 5s\n%s", host,
+		a.spool, config)
 	if !strings.Contains(config, "canary:") {
 		text += "canary: 1s\n"
 	}
@@ -289,7 +291,8 @@ func TestTheAgentNoticesASlowRankByItself(t *testing.T) {
 	address := httptest.NewServer(profiles)
 	defer address.Close()
 	two := startAgent(t, binary, dir, "node-b", config+"ranks: [2]\nslower_than: 1000\notlp: "+address.URL+"\n")
-	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "loader", "--after", "1000000000", "--seconds", "1000", "--job", name)...)
+	job := harness.Start(t, harness.PyPI.Job("straggler.py", "--fault", "loader", "--after", "1000000000", "--seconds", "1000", "--job",
+		name)...)
 	pids := stragglerPIDs(t, job)
 	job.Line(t, "running")
 	// Twice the steps whose mean counts: there is a best mean to compare with.

@@ -128,7 +128,8 @@ func TestTwoTracersOnOneJobAreBothRight(t *testing.T) {
 		for _, a := range []*harness.Attached{first, second} {
 			r := a.Finish(t)
 			r.Lossless(t)
-			counts = append(counts, r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND %s GROUP BY ALL", r.Within(t, told)))
+			counts = append(counts, r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND %s GROUP BY ALL",
+				r.Within(t, told)))
 		}
 		whole := harness.Shared(t, harness.Unbudgeted, training(v, "mlp")...)
 		want := whole.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'ok' AND %s GROUP BY ALL", whole.Region(t))

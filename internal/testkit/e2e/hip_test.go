@@ -107,8 +107,10 @@ func TestEveryCallOfARealLibcudaHasItsStatus(t *testing.T) {
 			}
 		}
 	}
-	r, said := refused(t, cudaGroups, "cudarefused", filepath.Join(harness.Cache(), "runtimes", "libcuda-550", "libcuda.so.550.163.01"), functions...)
-	rows := r.Rows(t, `SELECT name, category, status, error_code, end_method, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes, stream, bytes, direction
+	r, said := refused(t, cudaGroups, "cudarefused", filepath.Join(harness.Cache(), "runtimes", "libcuda-550", "libcuda.so.550.163.01"),
+		functions...)
+	rows := r.Rows(t, `SELECT name, category, status, error_code, end_method, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+		stream, bytes, direction
 		FROM span WHERE runtime = 'cuda' AND parent_id IS NULL ORDER BY ts_ns`)
 	columns := []string{"grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "shared_bytes", "stream", "bytes", "direction"}
 	if len(rows) != len(said.calls) || len(rows) != len(functions)+9 || len(functions) < 230 {

@@ -53,7 +53,8 @@ func TestLoopsOfInferenceAreCountedAsTheirJobsCount(t *testing.T) {
 				t.Fatalf("%+v, %+v", report.Steps, report.Inference)
 			}
 			i := report.Inference
-			t.Logf("%s; the job: %d steps, %d tokens, %d requests in %.2f s", strings.Join(i.Sentences(), "; "), told.Steps, told.Tokens, told.Requests, told.Seconds)
+			t.Logf("%s; the job: %d steps, %d tokens, %d requests in %.2f s", strings.Join(i.Sentences(), "; "), told.Steps, told.Tokens,
+				told.Requests, told.Seconds)
 			steps := float64(i.Steps)
 			if want.tokens {
 				near("tokens", *i.Tokens, float64(told.Tokens))

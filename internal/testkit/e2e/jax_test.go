@@ -60,7 +60,8 @@ func onPlugin(t *testing.T, args ...string) (*harness.Recording, harness.JAXTrut
 	r := tracing.Finish(t)
 	r.Lossless(t)
 	sent := map[string]harness.Calls{}
-	for _, row := range r.Rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' GROUP BY ALL`) {
+	for _, row := range r.Rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer'
+		GROUP BY ALL`) {
 		sent[fmt.Sprint(row[0])] = harness.Calls{Calls: harness.Integer(t, row[1]), Bytes: harness.Integer(t, row[2])}
 	}
 	if fmt.Sprint(sent) != fmt.Sprint(told.Sent) {

@@ -48,7 +48,8 @@ func hosts(t *testing.T, gate string) (all []host) {
 		ip(t, fmt.Sprintf("-n %s link set lo up", name))
 		line := []string{"ip", "netns", "exec", name, "env", fmt.Sprintf("RANK=%d", rank), "LOCAL_RANK=0", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=1",
 			"MASTER_ADDR=10.231.7.1", "MASTER_PORT=29500", "TORCHELASTIC_RUN_ID=e2e", "GLOO_SOCKET_IFNAME=wire"}
-		wait := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.1; done; exec %s", gate, strings.Join(harness.PyPI.Job("gloo.py", "--ranks", "2", "--steps", "30"), " "))
+		wait := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.1; done; exec %s", gate, strings.Join(harness.PyPI.Job("gloo.py", "--ranks", "2",
+			"--steps", "30"), " "))
 		all = append(all, host{name, harness.Start(t, append(line, "/bin/sh", "-c", wait)...)})
 	}
 	return all
@@ -65,7 +66,8 @@ func TestRecordingsOfTwoHostsAreJoined(t *testing.T) {
 	}
 	first := harness.Attach(t, harness.Unbudgeted, two[0].rank.Process.Pid)
 	script := fmt.Sprintf(`mount --bind %s /proc/sys/kernel/random/boot_id && exec "$@"`, boot)
-	line := append([]string{"unshare", "--fork", "--kill-child", "--mount", "--time", "--monotonic", fmt.Sprint(behind / 1e9), "sh", "-c", script, "sh",
+	line := append([]string{"unshare", "--fork", "--kill-child", "--mount", "--time", "--monotonic", fmt.Sprint(behind / 1e9), "sh", "-c",
+		script, "sh",
 		harness.Binary, "attach"}, harness.Unbudgeted...)
 	second := harness.AttachWith(t, append(line, "--pid", fmt.Sprint(two[1].rank.Process.Pid))...)
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
@@ -86,14 +88,17 @@ func TestRecordingsOfTwoHostsAreJoined(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	joined := &harness.Recording{Dataset: dir}
-	ahead, wrong := joined.Number(t, "SELECT ahead_ns FROM clock WHERE method = 'collectives'"), joined.Number(t, "SELECT error_ns FROM clock WHERE method = 'collectives'")
+	ahead, wrong := joined.Number(t, "SELECT ahead_ns FROM clock WHERE method = 'collectives'"),
+		joined.Number(t, "SELECT error_ns FROM clock WHERE method = 'collectives'")
 	if off := ahead - truth; max(off, -off) > wrong || wrong > 1e9 {
 		t.Errorf("a clock that is %d ns ahead is found to be %d ± %d ns ahead\n%s", truth, ahead, wrong, out)
 	}
 	t.Logf("%s", out)
 	// Nobody leaves a collective of all before all have entered it, by the common clock.
-	early := joined.Number(t, `SELECT count(*) FROM (SELECT communicator, sequence_number, max(ts_ns) - min(ts_ns + duration_ns) AS early FROM span
-		WHERE category = 'work' AND (communicator, sequence_number) IN (SELECT (communicator, sequence_number) FROM span WHERE name IN ('gloo::allreduce', 'gloo::barrier'))
+	early := joined.Number(t, `SELECT count(*) FROM (SELECT communicator, sequence_number, max(ts_ns) - min(ts_ns + duration_ns) AS early
+		FROM span
+		WHERE category = 'work' AND (communicator, sequence_number) IN (SELECT (communicator, sequence_number) FROM span
+		WHERE name IN ('gloo::allreduce', 'gloo::barrier'))
 		GROUP BY ALL HAVING count(DISTINCT pid) = 2) WHERE early > 10000`)
 	if early > 0 {
 		t.Errorf("%d collectives ended on one rank before they began on the other", early)
@@ -120,7 +125,8 @@ func TestRecordingsOfTwoHostsAreJoined(t *testing.T) {
 	if through != 2 {
 		t.Errorf("the path of ten steps goes through %d ranks of 2 hosts", through)
 	}
-	if out, err = exec.Command(harness.Binary, "join", a.Dataset, a.Dataset, "--output", filepath.Join(t.TempDir(), "twice")).CombinedOutput(); err == nil {
+	if out, err = exec.Command(harness.Binary, "join", a.Dataset, a.Dataset, "--output", filepath.Join(t.TempDir(),
+		"twice")).CombinedOutput(); err == nil {
 		t.Errorf("a recording was joined with itself: %s", out)
 	}
 }

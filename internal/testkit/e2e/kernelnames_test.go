@@ -66,14 +66,16 @@ func TestKernelsOlderThanTheAttachHaveTheirNames(t *testing.T) {
 		t.Run(fmt.Sprintf("moved=%v", moved), func(t *testing.T) {
 			r, told := recordTrainStep(t, moved, false, "30")
 			r.Lossless(t)
-			harness.SameCounts(t, "launches of a stub, by name", r.Counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`), told.Told.Launches)
+			harness.SameCounts(t, "launches of a stub, by name", r.Counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch'
+				GROUP BY ALL`), told.Told.Launches)
 			sources := r.Counts(t, `SELECT name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`)
 			late := told.Told.Launches["late()"]
 			sum := int64(0)
 			for _, n := range told.Told.Launches {
 				sum += n
 			}
-			harness.SameCounts(t, "launches of a stub, by source of the name", sources, map[string]int64{"getfunction": late, "cufunc_struct": sum - late})
+			harness.SameCounts(t, "launches of a stub, by source of the name", sources, map[string]int64{"getfunction": late,
+				"cufunc_struct": sum - late})
 			if n := r.Number(t, `SELECT count(*) FROM warning WHERE source LIKE 'kernel_name:%%'`); n != 0 {
 				t.Errorf("%d reasons why a kernel has no name, want none", n)
 			}
@@ -88,7 +90,8 @@ func TestLaunchesWithoutANameSayWhichLibraryMadeThem(t *testing.T) {
 	harness.Beside(t, "libcuda")
 	r, _ := recordTrainStep(t, false, false, "7", "library")
 	r.Lossless(t)
-	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name || ' ' || name_source, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
+	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name || ' ' || name_source, count(*) FROM span WHERE category = 'launch'
+		GROUP BY ALL`),
 		map[string]int64{"kernel of libblas-stub.so library": 7, "kernel of trainstep library": 1})
 	if n := r.Number(t, `SELECT count(*) FROM span WHERE category = 'launch' AND symbol IS NOT NULL`); n != 0 {
 		t.Errorf("%d launches of no name have a symbol", n)
@@ -99,7 +102,8 @@ func TestHandlesThatAreNoneAreLaunchesWithoutAName(t *testing.T) {
 	harness.Beside(t, "libcuda")
 	r, _ := recordTrainStep(t, false, false, "1", "garbage")
 	r.Lossless(t)
-	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name || ' ' || name_source || ' ' || status, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`),
+	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name || ' ' || name_source || ' ' || status, count(*) FROM span
+		WHERE category = 'launch' GROUP BY ALL`),
 		map[string]int64{"kernel of trainstep library ok": 3, "kernel of trainstep library error": 1})
 	harness.SameCounts(t, "reasons", r.Counts(t, `SELECT source, count FROM warning WHERE source LIKE 'kernel_name:%%'`),
 		map[string]int64{"kernel_name:null": 1, "kernel_name:no_name": 3})
@@ -111,7 +115,8 @@ func TestALibraryInFrontOfLibcudaIsSeenAndNotCounted(t *testing.T) {
 	harness.Beside(t, "libcuda")
 	r, told := recordTrainStep(t, false, true, "20")
 	r.Lossless(t)
-	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch' GROUP BY ALL`), told.Told.Launches)
+	harness.SameCounts(t, "launches of a stub", r.Counts(t, `SELECT name, count(*) FROM span WHERE category = 'launch'
+		GROUP BY ALL`), told.Told.Launches)
 	harness.SameCounts(t, "launches inside a call of the library in front", r.Counts(t, `SELECT o.name, count(*) FROM span o JOIN span i
 		ON i.parent_id = o.span_id AND i.name = o.name AND i.handle = o.handle
 		WHERE o.category = 'interposer' AND i.category = 'launch' GROUP BY ALL`), told.Told.Launches)

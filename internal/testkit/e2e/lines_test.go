@@ -56,9 +56,11 @@ func backwardHasForwardLines(t *testing.T, r *harness.Recording) {
 			FROM flow JOIN span f ON f.span_id = from_span_id JOIN span b ON b.span_id = to_span_id WHERE b.name = 'LgammaBackward0')
 		SELECT count(*), count(*) FILTER (line = forward AND source = 'forward'),
 			(SELECT count(*) FROM span s JOIN edge e ON s.parent_id = e.span_id WHERE s.layer = 'op'),
-			(SELECT count(*) FROM span s JOIN edge e ON s.parent_id = e.span_id WHERE s.layer = 'op' AND s.python_stack_id = e.line AND s.python_stack_source = 'inherited')
+			(SELECT count(*) FROM span s JOIN edge e ON s.parent_id = e.span_id WHERE s.layer = 'op' AND s.python_stack_id = e.line
+			AND s.python_stack_source = 'inherited')
 		FROM edge`)[0]
-	nodes, right, inside, insideRight := harness.Integer(t, row[0]), harness.Integer(t, row[1]), harness.Integer(t, row[2]), harness.Integer(t, row[3])
+	nodes, right, inside, insideRight := harness.Integer(t, row[0]), harness.Integer(t, row[1]), harness.Integer(t, row[2]),
+		harness.Integer(t, row[3])
 	t.Logf("%d nodes, %d with their operator's line; %d operators in them, %d with it", nodes, right, inside, insideRight)
 	if want := int64(len(r.Truth.Marked["aten::lgamma"])); nodes != want || right != want || inside < want || insideRight != inside {
 		t.Errorf("of %d nodes %d exist and %d have their operator's line; of %d operators in them %d", want, nodes, right, inside, insideRight)
@@ -94,7 +96,8 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 			"transformer, default": {nil, []string{"transformer.py", "--steps", "60"}},
 			"transformer, whole":   {harness.Unbudgeted, []string{"transformer.py", "--steps", "20"}}, // every call has a row
 			// So often that what a few samples do is no matter, however fast the machine is.
-			"trainer, whole": {append([]string{"--frequency", "499"}, harness.Unbudgeted...), []string{"trainer.py", "--steps", "60", "--evaluate", "20"}},
+			"trainer, whole": {append([]string{"--frequency", "499"}, harness.Unbudgeted...), []string{"trainer.py", "--steps", "60", "--evaluate",
+				"20"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				r := harness.RecordReady(t, c.flags, v.Job(c.job[0], c.job[1:]...)...)
@@ -109,7 +112,8 @@ func TestOperatorsAndAllocationsHaveALine(t *testing.T) {
 						t.Errorf("%s: %d of %d rows have a line, %d different ones", what, lines, all, distinct)
 					}
 				}
-				if n := r.Number(t, `SELECT count(*) FROM span WHERE python_stack_id IS NOT NULL AND python_stack_id NOT IN (SELECT stack_id FROM stack)`); n != 0 {
+				if n := r.Number(t, `SELECT count(*) FROM span WHERE python_stack_id IS NOT NULL AND python_stack_id NOT IN (SELECT stack_id
+					FROM stack)`); n != 0 {
 					t.Errorf("%d rows have a line that is no row of stack", n)
 				}
 				if name == "trainer, whole" {
@@ -146,7 +150,8 @@ func trainersStepsAndStacks(t *testing.T, r *harness.Recording, v harness.Torch)
 		} `json:"processes"`
 	}
 	harness.Ask(t, &answer, "steps", r.Dataset, "--json")
-	if got, want := fmt.Sprint(answer.Processes), fmt.Sprintf("[{LBLBO {%d} %d}]", r.Truth.Train, r.Truth.Evaluate); got != want || r.Truth.Evaluate == 0 {
+	if got, want := fmt.Sprint(answer.Processes), fmt.Sprintf("[{LBLBO {%d} %d}]", r.Truth.Train, r.Truth.Evaluate); got != want ||
+		r.Truth.Evaluate == 0 {
 		t.Errorf("sequence, steps and evaluation steps are %s, want %s", got, want)
 	}
 }

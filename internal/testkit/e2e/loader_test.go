@@ -28,13 +28,16 @@ func TestALoadersReadsAreItsOwnCount(t *testing.T) {
 	for _, directory := range []string{memory, disk} {
 		told := r.Truth.Loaded[directory]
 		// Where the file system is mounted at the root, the deep file's path begins there.
-		below := fmt.Sprintf("operation = 'read' AND kind = 'file' AND (starts_with(path, '%s/') OR starts_with(path, '…/') AND mount <> '%s') AND %s",
+		below := fmt.Sprintf("operation = 'read' AND kind = 'file' AND (starts_with(path, '%s/') OR starts_with(path, '…/') AND mount <> "+
+			"'%s') AND %s",
 			directory, memory, r.Region(t))
 		if directory == memory {
 			below += fmt.Sprintf(" AND mount = '%s'", memory)
 		}
-		sums := r.Rows(t, "SELECT sum(calls)::BIGINT, sum(bytes)::BIGINT, sum(duration_ns)::BIGINT, count(DISTINCT path), count(DISTINCT (file_system, mount)) FROM io WHERE %s", below)[0]
-		if got, want := fmt.Sprint(sums[:2]), fmt.Sprintf("[%d %d]", told.Calls.Calls, told.Bytes); got != want || told.Bytes != files*rounds<<20 {
+		sums := r.Rows(t, "SELECT sum(calls)::BIGINT, sum(bytes)::BIGINT, sum(duration_ns)::BIGINT, count(DISTINCT path), count(DISTINCT "+
+			"(file_system, mount)) FROM io WHERE %s", below)[0]
+		if got, want := fmt.Sprint(sums[:2]), fmt.Sprintf("[%d %d]", told.Calls.Calls, told.Bytes); got != want ||
+			told.Bytes != files*rounds<<20 {
 			t.Errorf("%s: calls and bytes %s, the job counted %s", directory, got, want)
 		}
 		if paths := harness.Integer(t, sums[3]); paths != files || harness.Integer(t, sums[4]) != 1 {
@@ -46,7 +49,8 @@ func TestALoadersReadsAreItsOwnCount(t *testing.T) {
 			t.Logf("%s: %.1f %% of the time that the job measured", directory, 100*float64(ns)/float64(told.NS))
 		}
 		// Every file alike: none has another's calls.
-		if odd := r.Rows(t, "SELECT path, sum(calls)::BIGINT, sum(bytes)::BIGINT FROM io WHERE %s GROUP BY path HAVING sum(calls) <> %d OR sum(bytes) <> %d", below, 2*rounds, rounds<<20); len(odd) > 0 {
+		if odd := r.Rows(t, "SELECT path, sum(calls)::BIGINT, sum(bytes)::BIGINT FROM io WHERE %s GROUP BY path HAVING sum(calls) <> %d OR "+
+			"sum(bytes) <> %d", below, 2*rounds, rounds<<20); len(odd) > 0 {
 			t.Errorf("files that were read otherwise: %v", odd)
 		}
 		for _, path := range []string{filepath.Join(directory, "0"), directory + "/odd\n\x1b[2J \uFFFD"} {
@@ -55,11 +59,13 @@ func TestALoadersReadsAreItsOwnCount(t *testing.T) {
 			}
 		}
 	}
-	if n := r.Number(t, "SELECT sum(calls)::BIGINT FROM io WHERE mount = '%s' AND operation = 'read' AND file_system = 'tmpfs'", memory); n != r.Truth.Loaded[memory].Calls.Calls {
+	if n := r.Number(t, "SELECT sum(calls)::BIGINT FROM io WHERE mount = '%s' AND operation = 'read' AND file_system = 'tmpfs'",
+		memory); n != r.Truth.Loaded[memory].Calls.Calls {
 		t.Errorf("%d reads of the file system in memory, want %d", n, r.Truth.Loaded[memory].Calls.Calls)
 	}
 	// Names that take more room than there is are cut at the root.
-	if n := r.Number(t, "SELECT count(DISTINCT path) FROM io WHERE starts_with(path, '%s/…/dddd') AND ends_with(path, '/deep')", memory); n != 1 {
+	if n := r.Number(t, "SELECT count(DISTINCT path) FROM io WHERE starts_with(path, '%s/…/dddd') AND ends_with(path, '/deep')",
+		memory); n != 1 {
 		t.Errorf("%d paths of the deep file: %v", n, r.Rows(t, "SELECT DISTINCT path FROM io WHERE ends_with(path, '/deep')"))
 	}
 	if bad := r.Rows(t, "SELECT path FROM span WHERE layer = 'io' AND category = 'file' AND path IS NULL"); len(bad) > 0 {
@@ -76,7 +82,8 @@ func checkFaults(t *testing.T, r *harness.Recording, path string) {
 		t.Log("the temporary directory's file system keeps all in memory: no faults")
 		return
 	}
-	rows := r.Rows(t, "SELECT sum(calls)::BIGINT, count(bytes), count(duration_ns), sum(waited_ns)::BIGINT FROM io WHERE operation = 'fault' AND tid = %d AND %s AND (path = '%s' OR kind IS NULL)",
+	rows := r.Rows(t, "SELECT sum(calls)::BIGINT, count(bytes), count(duration_ns), sum(waited_ns)::BIGINT FROM io WHERE operation = "+
+		"'fault' AND tid = %d AND %s AND (path = '%s' OR kind IS NULL)",
 		r.Truth.PID, r.Region(t), path)[0]
 	if fmt.Sprint(rows[:3]) != fmt.Sprintf("[%d 0 0]", r.Truth.Faults) {
 		t.Errorf("major faults %v, the kernel counted %d", rows, r.Truth.Faults)
@@ -96,7 +103,8 @@ func checkNoPaths(t *testing.T, memory, disk string) {
 			os.RemoveAll(path)
 		}
 	}
-	r := harness.RecordReady(t, harness.Unbudgeted, "/usr/bin/python3", harness.Script("loader.py"), "--files", "3", "--rounds", "1", memory, disk)
+	r := harness.RecordReady(t, harness.Unbudgeted, "/usr/bin/python3", harness.Script("loader.py"), "--files", "3", "--rounds", "1",
+		memory, disk)
 	if n := r.Number(t, "SELECT (SELECT count(path) FROM io) + (SELECT count(path) FROM span)"); n != 0 {
 		t.Errorf("%d paths that nobody asked for", n)
 	}

@@ -29,7 +29,8 @@ func TestNothingIsLostInSilence(t *testing.T) {
 			}
 			t.Logf("layer %s: %d written, %d lost", layer, rows, lost)
 		}
-		rows, lost := r.Number(t, "SELECT count(*) FROM memory"), r.Number(t, "SELECT sum(lost) FROM probe WHERE symbol LIKE '%%MemoryReporter%%' OR symbol LIKE '%%free_cpu%%'")
+		rows, lost := r.Number(t, "SELECT count(*) FROM memory"),
+			r.Number(t, "SELECT sum(lost) FROM probe WHERE symbol LIKE '%%MemoryReporter%%' OR symbol LIKE '%%free_cpu%%'")
 		if did := whole.Number(t, "SELECT count(*) FROM memory"); rows+lost != did {
 			t.Errorf("memory: %d rows and %d lost, but the job did %d", rows, lost, did)
 		}

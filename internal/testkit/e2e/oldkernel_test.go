@@ -18,7 +18,8 @@ func TestABudgetHasAllLaunchesWithoutSlices(t *testing.T) {
 	job := harness.Start(t, stub(t, "trainstep"), "20")
 	job.Line(t, "ready ")
 	a := harness.AttachWith(t, "env", "EBPFPROF_WITHOUT=uprobe_multi", harness.Binary, "attach", "--budget", "100%",
-		"--probe", "symbol=cuLaunchKernel,cuMemcpyHtoDAsync_v2,cuMemcpyDtoHAsync_v2", "--exclude", "cuda-code", "--pid", fmt.Sprint(job.Process.Pid))
+		"--probe", "symbol=cuLaunchKernel,cuMemcpyHtoDAsync_v2,cuMemcpyDtoHAsync_v2", "--exclude", "cuda-code", "--pid",
+		fmt.Sprint(job.Process.Pid))
 	job.GoOn(t)
 	if code, err := job.Wait(); code != 0 || err != nil {
 		t.Fatalf("%s: %d, %v\n%s", job, code, err, job.Transcript())
@@ -39,7 +40,8 @@ func TestABudgetHasAllLaunchesWithoutSlices(t *testing.T) {
 	}
 	recorded := r.Number(t, `SELECT count(*) FROM span WHERE category = 'launch'`)
 	t.Logf("launches within a budget: %d of %d calls recorded", recorded, launches)
-	if copies := r.Number(t, `SELECT count(*) FROM span WHERE category = 'copy'`); recorded != launches || copies != told.Told.Copies || launches == 0 {
+	if copies := r.Number(t, `SELECT count(*) FROM span WHERE category = 'copy'`); recorded != launches || copies != told.Told.Copies ||
+		launches == 0 {
 		t.Errorf("%d of %d launches and %d of %d copies recorded", recorded, launches, copies, told.Told.Copies)
 	}
 	if n := r.Number(t, `SELECT count(*) FROM slice`); n != 0 {

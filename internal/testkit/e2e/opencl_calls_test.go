@@ -79,7 +79,8 @@ func TestEveryOpenCLCall(t *testing.T) {
 			t.Errorf("%d calls of %s without the %s that they made, or with one that they did not", n, c.creator, c.column)
 		}
 	}
-	sizes := fmt.Sprint(r.Rows(t, "SELECT DISTINCT name, work_x, block_x FROM span WHERE name IN ('square', 'twice') AND work_x IS NOT NULL ORDER BY ALL"))
+	sizes := fmt.Sprint(r.Rows(t, "SELECT DISTINCT name, work_x, block_x FROM span WHERE name IN ('square', 'twice') AND work_x IS NOT NULL "+
+		"ORDER BY ALL"))
 	if sizes != "[[square 1024 32] [twice 1024 <nil>]]" { // of the second the runtime chooses the groups
 		t.Errorf("work and group sizes: %s", sizes)
 	}

@@ -58,7 +58,8 @@ func checkDeviceTimes(t *testing.T, r *harness.Recording) {
 	times := r.Counts(t, `SELECT name, CAST(sum(device_time_lo_ns) AS BIGINT) FROM span WHERE category = 'launch' AND status = 'ok'
 		AND device_time_method = 'measured' AND device_time_lo_ns = device_time_hi_ns AND %s GROUP BY ALL`, r.Region(t))
 	harness.SameCounts(t, "nanoseconds on the device", times, r.Truth.DeviceNS)
-	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND status = 'ok' AND device_id IS DISTINCT FROM 0 AND %s", r.Region(t)); n > 0 {
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND status = 'ok' AND device_id IS DISTINCT FROM 0 AND %s",
+		r.Region(t)); n > 0 {
 		t.Errorf("%d launches without their device", n)
 	}
 }
@@ -73,7 +74,8 @@ func TestOpenCLKernels(t *testing.T) {
 	if err := exec.Command("/usr/bin/python3", "-c", "import pyopencl").Run(); err != nil {
 		t.Skip("pyopencl is not installed: run `make deps`")
 	}
-	r := harness.Record(t, harness.Unbudgeted, harness.Torch{Python: "/usr/bin/python3"}.Job("opencl.py", "--count", "40", "--refused", "7", "--settle", "1")...)
+	r := harness.Record(t, harness.Unbudgeted, harness.Torch{Python: "/usr/bin/python3"}.Job("opencl.py", "--count", "40", "--refused", "7",
+		"--settle", "1")...)
 	checkKernels(t, r, r.Truth, r.Region(t))
 	refused := r.Counts(t, `SELECT error_code, count(*) FROM span
 		WHERE runtime = 'opencl' AND category = 'launch' AND name = 'scale' AND status = 'error' AND %s GROUP BY ALL`, r.Region(t))
@@ -90,7 +92,8 @@ func TestOpenCLKernelsOfAProgramWithoutPython(t *testing.T) {
 	t.Run("run", func(t *testing.T) {
 		// It would be over before its probes are in, which `run` does not wait for.
 		dataset := t.TempDir()
-		c := harness.Start(t, append(append([]string{harness.Binary, "run", "--output", dataset}, harness.Unbudgeted...), "--", program, "60", "wait")...)
+		c := harness.Start(t, append(append([]string{harness.Binary, "run", "--output", dataset}, harness.Unbudgeted...), "--", program, "60",
+			"wait")...)
 		c.Line(t, "ready ")
 		becomesLinked(t, c.Process.Pid, c.ReadyPID(t), openCLLibrary)
 		c.GoOn(t)

@@ -29,16 +29,19 @@ func TestTheJobsOwnProfilerAgrees(t *testing.T) {
 	daemonsName.Lock()
 	defer daemonsName.Unlock()
 	r := profiled(t, harness.Unbudgeted...)
-	rows := r.Rows(t, `SELECT matched, other_thread + outside_slices, unmatched, recorded_only, offset_ns, offset_lo_ns, offset_hi_ns, source, method, end_ns - ts_ns
+	rows := r.Rows(t, `SELECT matched, other_thread + outside_slices, unmatched, recorded_only, offset_ns, offset_lo_ns, offset_hi_ns, source,
+		method, end_ns - ts_ns
 		FROM merged_trace`)
 	if len(rows) != 1 {
 		t.Fatalf("merged: %v; warnings: %v", rows, r.Rows(t, "SELECT kind, source, detail FROM warning"))
 	}
 	number := func(i int) int64 { return harness.Integer(t, rows[0][i]) }
 	matched, elsewhere, unmatched, alone, offset := number(0), number(1), number(2), number(3), number(4)
-	t.Logf("%d calls are in both, offset %d ns (%d to %d); %d of the trace and %d of the recording are not", matched, offset, number(5), number(6), unmatched, alone)
+	t.Logf("%d calls are in both, offset %d ns (%d to %d); %d of the trace and %d of the recording are not", matched, offset, number(5),
+		number(6), unmatched, alone)
 	if matched < 1000 || elsewhere != 0 || 50*unmatched > matched || 50*alone > matched {
-		t.Errorf("%d calls in both, %d elsewhere, %d of the trace and %d of the recording without a partner", matched, elsewhere, unmatched, alone)
+		t.Errorf("%d calls in both, %d elsewhere, %d of the trace and %d of the recording without a partner", matched, elsewhere,
+			unmatched, alone)
 	}
 	if offset < -1e6 || offset > 1e6 || number(5) > offset || number(6) < offset {
 		t.Errorf("offset %d ns (%d to %d)", offset, number(5), number(6))

@@ -27,7 +27,8 @@ func stubPlugin(t *testing.T, shape string) string {
 // pluginDriver starts the driver of a stub plugin and waits until it does.
 func pluginDriver(t *testing.T, plugin, when string, environment ...string) *harness.Command {
 	t.Helper()
-	c := harness.Start(t, append(append([]string{"env"}, environment...), filepath.Join(filepath.Dir(plugin), "driver"), plugin, "40", when)...)
+	c := harness.Start(t, append(append([]string{"env"}, environment...), filepath.Join(filepath.Dir(plugin), "driver"), plugin, "40",
+		when)...)
 	c.Line(t, "ready ")
 	return c
 }
@@ -45,7 +46,8 @@ func checkPlugin(t *testing.T, r *harness.Recording, told harness.PJRTTruth) {
 	t.Helper()
 	r.Lossless(t)
 	executions := map[string]string{}
-	for _, row := range r.Rows(t, `SELECT name, count(*), max(device_count), max(argument_count), count(DISTINCT correlation_id), count(handle), max(name_source)
+	for _, row := range r.Rows(t, `SELECT name, count(*), max(device_count), max(argument_count), count(DISTINCT correlation_id),
+		count(handle), max(name_source)
 		FROM span WHERE runtime = 'pjrt' AND category = 'launch' AND device_count <= 8 GROUP BY ALL`) {
 		executions[fmt.Sprint(row[0])] = line(row[1:]...)
 	}
@@ -73,7 +75,8 @@ func checkPlugin(t *testing.T, r *harness.Recording, told harness.PJRTTruth) {
 func checkTransfers(t *testing.T, r *harness.Recording, told harness.PJRTTruth) {
 	t.Helper()
 	sent := map[string]harness.Calls{}
-	for _, row := range r.Rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer' AND direction = 'host_to_device' GROUP BY ALL`) {
+	for _, row := range r.Rows(t, `SELECT dtype, count(*), sum(bytes) FROM span WHERE name = 'PJRT_Client_BufferFromHostBuffer'
+		AND direction = 'host_to_device' GROUP BY ALL`) {
 		sent[fmt.Sprint(row[0])] = harness.Calls{Calls: harness.Integer(t, row[1]), Bytes: harness.Integer(t, row[2])}
 	}
 	if fmt.Sprint(sent) != fmt.Sprint(told.Sent) {
@@ -135,7 +138,8 @@ func TestExecutablesOlderThanTheAttachAreCountedWithoutTheirNames(t *testing.T) 
 	told := job.FinishJob(t).PJRT
 	r := tracing.Finish(t)
 	r.Lossless(t)
-	got := r.Counts(t, `SELECT device_count, count(*) FROM span WHERE name = 'PJRT_LoadedExecutable_Execute' AND name_source = 'unknown' GROUP BY ALL`)
+	got := r.Counts(t, `SELECT device_count, count(*) FROM span WHERE name = 'PJRT_LoadedExecutable_Execute' AND name_source = 'unknown'
+		GROUP BY ALL`)
 	want := map[string]int64{"9": told.Refused}
 	for _, e := range told.Executions {
 		want[fmt.Sprint(e.Devices)] = e.Calls
@@ -164,11 +168,13 @@ func TestAPluginAroundAnotherOne(t *testing.T) {
 	for _, e := range told.Executions {
 		executions += e.Calls
 	}
-	nested := r.Number(t, `SELECT count(*) FROM span o JOIN span i ON i.parent_id = o.span_id AND i.handle = o.handle WHERE o.category = 'interposer' AND i.category = 'launch'`)
+	nested := r.Number(t, `SELECT count(*) FROM span o JOIN span i ON i.parent_id = o.span_id AND i.handle = o.handle
+		WHERE o.category = 'interposer' AND i.category = 'launch'`)
 	if all := r.Number(t, `SELECT count(*) FROM span WHERE category = 'launch'`); nested != executions || all != executions {
 		t.Errorf("%d executions, %d inside a call of the wrapper, want %d", all, nested, executions)
 	}
-	if n := r.Number(t, `SELECT count(*) FROM warning WHERE kind = 'library' AND source LIKE '%%wrapper.so' AND detail LIKE '%%in another library%%'`); n != 1 {
+	if n := r.Number(t, `SELECT count(*) FROM warning WHERE kind = 'library' AND source LIKE '%%wrapper.so'
+		AND detail LIKE '%%in another library%%'`); n != 1 {
 		t.Errorf("%d warnings that the wrapper's functions lie elsewhere, want 1", n)
 	}
 }

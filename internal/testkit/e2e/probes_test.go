@@ -77,7 +77,8 @@ func TestProbesOfEveryRuntimesLibraryAreShown(t *testing.T) {
 	plugin := filepath.Join(harness.Cache(), "pjrt", "xla_cuda_plugin.so")
 	if _, err := os.Stat(plugin); err != nil {
 		t.Log("no plugin is here: `make jax`")
-	} else if out, err := exec.Command(harness.Binary, "probes", "--library", plugin).CombinedOutput(); err == nil || !strings.Contains(string(out), "give --pid") {
+	} else if out, err := exec.Command(harness.Binary, "probes", "--library", plugin).CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "give --pid") {
 		t.Errorf("a plugin: %v, %s", err, out)
 	}
 }

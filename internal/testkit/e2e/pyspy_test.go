@@ -118,7 +118,8 @@ func readPySpy(t *testing.T, file, loop string) *shares {
 func ourShares(t *testing.T, r *harness.Recording, loop string) *shares {
 	t.Helper()
 	s := newShares()
-	for _, row := range r.Rows(t, `SELECT to_json(any_value([f.function || ' (' || f.file || ')' FOR f IN frames IF f.kind = 'python']))::VARCHAR, count(*)
+	for _, row := range r.Rows(t,
+		`SELECT to_json(any_value([f.function || ' (' || f.file || ')' FOR f IN frames IF f.kind = 'python']))::VARCHAR, count(*)
 		FROM sample JOIN stack USING (stack_id) WHERE state = 'on_cpu' GROUP BY stack_id`) {
 		var functions []string
 		if err := json.Unmarshal([]byte(row[0].(string)), &functions); err != nil {
@@ -160,7 +161,8 @@ func besidePySpy(t *testing.T, loop string, argv ...string) (r *harness.Recordin
 		}
 		r.Lossless(t)
 		ours, theirs = ourShares(t, r, loop), readPySpy(t, raw, loop)
-		waited := r.Number(t, "SELECT coalesce(sum(weight_ns), 0)::BIGINT // 1000000 FROM sample WHERE cause = 'preempted' AND tid = pid AND "+r.Region(t))
+		waited := r.Number(t, "SELECT coalesce(sum(weight_ns), 0)::BIGINT // 1000000 FROM sample WHERE cause = 'preempted' AND tid = pid AND "+
+			r.Region(t))
 		ran := r.Number(t, "SELECT sum(weight_ns)::BIGINT // 1000000 FROM sample WHERE state = 'on_cpu' AND tid = pid AND "+r.Region(t))
 		t.Logf("%d samples in %s, py-spy %d; it ran for %d ms and waited %d ms for its CPU", ours.all, loop, theirs.all, ran, waited)
 		if contended = waited > ran/20; contended {

@@ -41,7 +41,8 @@ func TestTheWheelAnswersInPython(t *testing.T) {
 				t.Fatalf("%s: %v: %s", p.Path, err, out)
 			}
 			python := filepath.Join(venv, "bin", "python")
-			install := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", wheel)
+			install := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+				"--no-index", wheel)
 			if out, err := install.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -91,7 +92,8 @@ func TestTheNotebookRuns(t *testing.T) {
 	harness.Debian.Need(t)
 	r := harness.Shared(t, harness.Unbudgeted, training(harness.Debian, "mlp")...)
 	packages, out := t.TempDir(), t.TempDir()
-	install := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--target", packages, theWheel(t))
+	install := exec.CommandContext(t.Context(), python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
+		"--target", packages, theWheel(t))
 	if said, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, said)
 	}

@@ -64,7 +64,8 @@ func generatedCodeIsCalledByTheLibrary(t *testing.T, r *harness.Recording) {
 // spans as have it in the stacks' status.
 func incompleteIsCounted(t *testing.T, r *harness.Recording) {
 	t.Helper()
-	counted := r.Counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'incomplete' AND source SIMILAR TO '(native|python)_.*' AND source NOT LIKE 'python_code%%' GROUP BY ALL")
+	counted := r.Counts(t, "SELECT source, sum(count) FROM warning WHERE kind = 'incomplete' AND source SIMILAR TO '(native|python)_.*' AND "+
+		"source NOT LIKE 'python_code%%' GROUP BY ALL")
 	found := r.Counts(t, `SELECT status, count(*) FROM (SELECT stack_id FROM sample UNION ALL SELECT stack_id FROM span)
 		JOIN stack USING (stack_id) WHERE status <> 'complete' GROUP BY ALL`)
 	for status, n := range found {
@@ -95,7 +96,8 @@ func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
 		rows := r.Rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
 			max(len([f FOR f IN frames IF f.kind = 'python'])), count(*) FILTER (stack.status LIKE '%%max_frames%%')
 			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.Region(t))
-		all, whole, longest, cut := harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1]), harness.Integer(t, rows[0][2]), harness.Integer(t, rows[0][3])
+		all, whole, longest, cut := harness.Integer(t, rows[0][0]), harness.Integer(t, rows[0][1]), harness.Integer(t, rows[0][2]),
+			harness.Integer(t, rows[0][3])
 		t.Logf("%v: %d stacks, %d with all their Python frames, %d at the most, %d cut", c.flags, all, whole, longest, cut)
 		if all < 50 || c.whole != (whole == all) || c.whole == (whole == 0) {
 			t.Errorf("%v: %d of %d stacks have all their Python frames", c.flags, whole, all)
@@ -161,7 +163,8 @@ func TestSleepsAreRecordedWithTheirDurationAndSystemCall(t *testing.T) {
 			t.Errorf("sleep %d: of %d ns the thread was ready for %d: it had a CPU before it was woken, or at once", i, took, ready)
 		}
 	}
-	if n := r.Number(t, "SELECT count(*) FROM sample WHERE (ready_ns IS NULL) <> (state = 'on_cpu') OR cause = 'preempted' AND ready_ns <> weight_ns OR ready_ns > weight_ns"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM sample WHERE (ready_ns IS NULL) <> (state = 'on_cpu') OR cause = 'preempted' AND ready_ns <> "+
+		"weight_ns OR ready_ns > weight_ns"); n != 0 {
 		t.Errorf("%d samples have been without a CPU for another time than they can have been", n)
 	}
 }

@@ -11,7 +11,8 @@ func TestScopesOfPyTorch2AreCounted(t *testing.T) {
 	harness.PyPI.Beside(t)
 	for name := range trainingJobs {
 		r := harness.Shared(t, harness.Unbudgeted, training(harness.PyPI, name)...)
-		scopes := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND end_method = 'scope_end' AND %s GROUP BY ALL", r.Region(t))
+		scopes := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'scope' AND end_method = 'scope_end' AND %s GROUP BY ALL",
+			r.Region(t))
 		harness.SameCounts(t, name, scopes, r.Truth.Scopes)
 	}
 }
@@ -58,7 +59,8 @@ func TestOperatorsOfAScopeAreInside(t *testing.T) {
 func TestBackwardPassesAndNodesAreCounted(t *testing.T) {
 	harness.BesideEachTorch(t, func(t *testing.T, v harness.Torch) {
 		r := harness.Shared(t, harness.Unbudgeted, training(v, "mlp")...)
-		passes := r.Counts(t, "SELECT category, count(*) FROM span WHERE category = 'backward' AND status = 'ok' AND %s GROUP BY ALL", r.Region(t))
+		passes := r.Counts(t, "SELECT category, count(*) FROM span WHERE category = 'backward' AND status = 'ok' AND %s GROUP BY ALL",
+			r.Region(t))
 		harness.SameCounts(t, "passes", passes, map[string]int64{"backward": r.Truth.BackwardPasses})
 		nodes := r.Counts(t, "SELECT name, count(*) FROM span WHERE category = 'node' AND status = 'ok' AND %s GROUP BY ALL", r.Region(t))
 		harness.SameCounts(t, "nodes", nodes, r.Truth.Nodes)
@@ -68,9 +70,11 @@ func TestBackwardPassesAndNodesAreCounted(t *testing.T) {
 // forwardOf is which operator made a node, by the node's class.
 var forwardOf = map[string]string{
 	"AddmmBackward0": "aten::addmm", "MmBackward0": "aten::mm", "MulBackward0": "aten::mul", "AddBackward0": "aten::add",
-	"TBackward0": "aten::t", "ReluBackward0": "aten::relu", "LogSoftmaxBackward0": "aten::_log_softmax", "NllLossBackward0": "aten::nll_loss_forward",
-	"BmmBackward0": "aten::bmm", "GeluBackward0": "aten::gelu", "SoftmaxBackward0": "aten::_softmax", "MaskedFillBackward0": "aten::masked_fill",
-	"EmbeddingBackward0": "aten::embedding", "NativeLayerNormBackward0": "aten::native_layer_norm", "TransposeBackward0": "aten::transpose",
+	"TBackward0": "aten::t", "ReluBackward0": "aten::relu", "LogSoftmaxBackward0": "aten::_log_softmax",
+	"NllLossBackward0": "aten::nll_loss_forward",
+	"BmmBackward0":     "aten::bmm", "GeluBackward0": "aten::gelu", "SoftmaxBackward0": "aten::_softmax",
+	"MaskedFillBackward0": "aten::masked_fill",
+	"EmbeddingBackward0":  "aten::embedding", "NativeLayerNormBackward0": "aten::native_layer_norm", "TransposeBackward0": "aten::transpose",
 	"ViewBackward0": "aten::view", "ExpandBackward0": "aten::expand",
 }
 
@@ -84,11 +88,13 @@ func TestBackwardNodesFlowFromTheirOperators(t *testing.T) {
 			nodes := r.Number(t, "SELECT count(*) FROM span WHERE category = 'node' AND sequence_number IS NOT NULL AND %s", r.Region(t))
 			flows := r.Number(t, `SELECT count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id
 				WHERE f.kind = 'forward_backward' AND b.category = 'node' AND a.layer = 'op' AND a.sequence_number = b.sequence_number
-				AND a.pid = b.pid AND a.ts_ns < b.ts_ns AND f.ts_ns BETWEEN (SELECT min(ts_ns) FROM span WHERE %[1]s) AND (SELECT max(ts_ns) FROM span WHERE %[1]s)`, r.Region(t))
+				AND a.pid = b.pid AND a.ts_ns < b.ts_ns AND f.ts_ns BETWEEN (SELECT min(ts_ns) FROM span WHERE %[1]s)
+				AND (SELECT max(ts_ns) FROM span WHERE %[1]s)`, r.Region(t))
 			if nodes == 0 || nodes != flows {
 				t.Errorf("%s: %d nodes with a sequence number, %d edges to operators with the same", name, nodes, flows)
 			}
-			for _, row := range r.Rows(t, `SELECT b.name, a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id JOIN span b ON f.to_span_id = b.span_id GROUP BY ALL`) {
+			for _, row := range r.Rows(t, `SELECT b.name, a.name, count(*) FROM flow f JOIN span a ON f.from_span_id = a.span_id
+				JOIN span b ON f.to_span_id = b.span_id GROUP BY ALL`) {
 				node, operator := fmt.Sprint(row[0]), fmt.Sprint(row[1])
 				want, ok := forwardOf[node]
 				if !ok {

@@ -149,7 +149,8 @@ func sameFLOPs(t *testing.T, r *harness.Recording, profiled map[string]int64) {
 func bytesOfLists(t *testing.T, r *harness.Recording) {
 	t.Helper()
 	got := fmt.Sprint(r.Rows(t, `SELECT name, count(*), input_bytes->>0, input_devices->>0 FROM span
-		WHERE layer = 'op' AND name IN ('aten::cat', 'aten::_foreach_add_') AND input_bytes IS NOT NULL AND %s GROUP BY ALL ORDER BY ALL`, r.Region(t)))
+		WHERE layer = 'op' AND name IN ('aten::cat', 'aten::_foreach_add_') AND input_bytes IS NOT NULL AND %s GROUP BY ALL
+		ORDER BY ALL`, r.Region(t)))
 	if want := "[[aten::_foreach_add_ 3 168 cpu] [aten::cat 3 116 cpu] [aten::cat 6 393216 cpu]]"; got != want {
 		t.Errorf("lists of tensors: %s, want %s", got, want)
 	}

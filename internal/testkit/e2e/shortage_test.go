@@ -89,10 +89,12 @@ func TestAJobThatTheKernelKillsForItsMemory(t *testing.T) {
 	if len(frames) != 1 || !slices.ContainsFunc(texts(frames[0][0]), func(f string) bool { return strings.HasPrefix(f, "grow:") }) {
 		t.Errorf("the stack of its last sample: %v", frames)
 	}
-	if n := r.Number(t, "SELECT count(*) FROM process WHERE pid = %d AND ended_ns IS NOT NULL AND exit_signal = 9 AND exit_code IS NULL", pid); n != 1 {
+	if n := r.Number(t, "SELECT count(*) FROM process WHERE pid = %d AND ended_ns IS NOT NULL AND exit_signal = 9 AND exit_code IS NULL",
+		pid); n != 1 {
 		t.Errorf("%d processes were ended by SIGKILL", n)
 	}
-	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'process' AND source = '%d' AND detail LIKE '%%the kernel killed it%%'", pid); n != 1 {
+	if n := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'process' AND source = '%d' AND detail LIKE '%%the kernel killed it%%'",
+		pid); n != 1 {
 		t.Errorf("%d warnings tell of it", n)
 	}
 }

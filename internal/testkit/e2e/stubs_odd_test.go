@@ -79,8 +79,10 @@ func TestLibrariesThatAreMappedByHalfDoNotStopTheRest(t *testing.T) {
 	r := traceOdd(t, cudaGroups, append([]string{stubPath(t, "odd"), "mapped"}, files...)...)
 	harness.SameCounts(t, "launches", r.Counts(t, launchesByName), map[string]int64{"first getfunction": 5})
 	// What cannot be probed is said to be so. Half of this file has all its symbols.
-	harness.SameCounts(t, "warnings", r.Counts(t, `SELECT parse_path(source)[-2] || ': ' || CASE WHEN detail LIKE '%%not an ELF file' THEN 'no ELF'
-		WHEN detail LIKE '%%exports none of its functions%%' THEN 'no functions' ELSE detail END, count(*) FROM warning WHERE kind = 'library' GROUP BY ALL`),
+	harness.SameCounts(t, "warnings", r.Counts(t, `SELECT parse_path(source)[-2] || ': ' || CASE WHEN detail LIKE '%%not an ELF file'
+		THEN 'no ELF'
+		WHEN detail LIKE '%%exports none of its functions%%' THEN 'no functions' ELSE detail END, count(*) FROM warning WHERE kind = 'library'
+		GROUP BY ALL`),
 		map[string]int64{"text: no ELF": 1, "header: no functions": 1})
 	if n := r.Number(t, "SELECT count(*) FROM library WHERE path LIKE '%%/libcuda.so.1'"); n != 5 {
 		t.Errorf("%d files of that name in table library, want 5", n)
@@ -95,7 +97,8 @@ func TestANewerDriverSaysWhatIsNotSeenOfIt(t *testing.T) {
 	r := traceOdd(t, cudaGroups, "env", newer, stubPath(t, "odd"), "twice", stubPath(t, "moved/libcuda.so.1"))
 	r.Lossless(t)
 	harness.SameCounts(t, "launches", r.Counts(t, launchesByName), map[string]int64{"first getfunction": 5, "second getfunction": 3})
-	rows := r.Rows(t, "SELECT parse_dirname(source), count, detail FROM warning WHERE kind = 'library' AND detail LIKE 'variants of functions%%'")
+	rows := r.Rows(t, "SELECT parse_dirname(source), count, detail FROM warning WHERE kind = 'library' AND detail LIKE 'variants of "+
+		"functions%%'")
 	const unseen = "cuLaunchKernelEx_v2, cuLaunchKernelEx_v2_ptsz, cuMemAlloc_v3"
 	if len(rows) != 1 || harness.Integer(t, rows[0][1]) != 3 || !strings.HasSuffix(rows[0][2].(string), unseen) {
 		t.Errorf("warnings: %v, want one that names %s", rows, unseen)
@@ -113,7 +116,8 @@ func TestTornStringsAreNamesOrCountedReasons(t *testing.T) {
 		"fetched_at_the_edge getfunction": 1, "\uFFFD\x01 bytes getfunction": 1, "schön getfunction": 1, "cut\uFFFD getfunction": 1,
 		strings.Repeat("k", 4095) + " getfunction": 1,
 	})
-	harness.SameCounts(t, "reasons", r.Counts(t, `SELECT source, CAST(sum(count) AS BIGINT) FROM warning WHERE source LIKE 'kernel_name:%%' OR source IN ('text_cut', 'read_fault') GROUP BY ALL`),
+	harness.SameCounts(t, "reasons", r.Counts(t, `SELECT source, CAST(sum(count) AS BIGINT) FROM warning WHERE source LIKE 'kernel_name:%%'
+		OR source IN ('text_cut', 'read_fault') GROUP BY ALL`),
 		map[string]int64{"kernel_name:no_name": 5, "text_cut": 1})
 }
 
@@ -167,7 +171,8 @@ func TestALaunchIsInsideTheOperatorThatMadeIt(t *testing.T) {
 func TestStubsRecordedFromBeforeTheirStart(t *testing.T) {
 	harness.Beside(t, "libcuda", "hip", "nccl", "level_zero", "neuron")
 	for _, c := range []struct{ runtime, groups, program, library string }{
-		{"cuda", cudaGroups, "cudacalls", "/libcuda.so"}, {"hip", hipGroups, "hipcalls", "/libamdhip64.so"}, {"nccl", "nccl", "ncclcalls", "/libnccl.so"},
+		{"cuda", cudaGroups, "cudacalls", "/libcuda.so"}, {"hip", hipGroups, "hipcalls", "/libamdhip64.so"}, {"nccl", "nccl", "ncclcalls",
+			"/libnccl.so"},
 		{"level_zero", levelZeroGroups, "levelzerocalls", "/libze_loader.so"}, {"neuron", neuronGroups, "nrtcalls", "/libnrt.so"},
 	} {
 		t.Run(c.runtime, func(t *testing.T) {
@@ -241,7 +246,8 @@ func TestCallsUnderWayAreRecordedFromOneToAnother(t *testing.T) {
 			for _, row := range rows {
 				first, last, n := harness.Integer(t, row[1]), harness.Integer(t, row[2]), harness.Integer(t, row[3])
 				t.Logf("calls %d to %d of %d", first, last, made[harness.Integer(t, row[0])])
-				if n != last-first+1 || harness.Integer(t, row[4]) != n || harness.Integer(t, row[5]) != 0 || n < 1000 || first == 1 || last >= made[harness.Integer(t, row[0])] {
+				if n != last-first+1 || harness.Integer(t, row[4]) != n || harness.Integer(t, row[5]) != 0 || n < 1000 || first == 1 ||
+					last >= made[harness.Integer(t, row[0])] {
 					t.Errorf("%d calls, from %d to %d of %d: not one after the other", n, first, last, made[harness.Integer(t, row[0])])
 				}
 				// The one that was under way at the end may have none of its own.

@@ -389,8 +389,10 @@ func recordRanks(t *testing.T, mode string, all, recorded, rounds int) (calls, p
 	for rank, pid := range pids {
 		order += fmt.Sprintf(" WHEN %d THEN %d", pid, rank)
 	}
-	return fmt.Sprint(r.Rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2", order)),
-		fmt.Sprint(r.Rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' GROUP BY ALL ORDER BY 1")), r
+	return fmt.Sprint(r.Rows(t, "SELECT element_count, %s END AS who, rank, ranks FROM span WHERE name = 'ncclAllReduce' ORDER BY 1, 2",
+			order)),
+		fmt.Sprint(r.Rows(t, "SELECT element_count, count(DISTINCT communicator), count(communicator) FROM span WHERE name = 'ncclAllReduce' "+
+			"GROUP BY ALL ORDER BY 1")), r
 }
 
 // TestPartsHaveTheirRanksWhereAllRanksAreRecorded: four processes of a stub split

@@ -43,7 +43,8 @@ func TestListsOfLevelZeroRunWhenAQueueRunsThem(t *testing.T) {
 		"zeCommandQueueExecuteCommandLists": 6, "zeCommandListImmediateAppendCommandListsExp": 6, "zeCommandListAppendGraphExt": 3,
 	})
 	// Recorded launches have not run: they have no time on the device.
-	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'graph' AND name = 'scale(float*, int)' AND device_time_method IS NOT NULL"); n != 0 {
+	if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'graph' AND name = 'scale(float*, int)' AND device_time_method "+
+		"IS NOT NULL"); n != 0 {
 		t.Errorf("%d launches that were only recorded have a time on the device", n)
 	}
 }
@@ -89,7 +90,8 @@ func TestHandlesOfOtherVendorsOlderThanTheRecordingAreNotGuessed(t *testing.T) {
 	t.Run("level_zero", func(t *testing.T) {
 		r, want := traceStub(t, levelZeroGroups, levelZeroStub(t), "late")
 		checkCalls(t, r, "level_zero", want.calls)
-		if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND device_time_hi_ns >= 2000000 AND device_time_lo_ns <= 2000000"); n != 11 {
+		if n := r.Number(t, "SELECT count(*) FROM span WHERE category = 'launch' AND device_time_hi_ns >= 2000000 AND "+
+			"device_time_lo_ns <= 2000000"); n != 11 {
 			t.Errorf("%d launches have a bound that holds their 2 ms, want those 11 that were waited for", n)
 		}
 	})

@@ -14,7 +14,8 @@ func TestThrownOperatorsAreMarked(t *testing.T) {
 		threw := r.Counts(t, "SELECT name, count(*) FROM span WHERE layer = 'op' AND status = 'threw' AND %s GROUP BY ALL", r.Region(t))
 		harness.SameCounts(t, "threw", threw, r.Truth.Threw)
 
-		names := map[string]string{"Engine::evaluate_function": "node", "Engine::execute": "backward", "ProcessGroupGloo::broadcast": "gloo::broadcast", "ProcessGroupGloo::reduce": "gloo::reduce"}
+		names := map[string]string{"Engine::evaluate_function": "node", "Engine::execute": "backward",
+			"ProcessGroupGloo::broadcast": "gloo::broadcast", "ProcessGroupGloo::reduce": "gloo::reduce"}
 		others := r.Counts(t, `SELECT CASE WHEN layer = 'collective' THEN name ELSE category END, count(*) FROM span
 			WHERE layer IN ('autograd', 'collective') AND status = 'threw' AND %s GROUP BY ALL`, r.Region(t))
 		want := map[string]int64{}

@@ -52,7 +52,8 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 		// The line at which each of them waits is on disk too.
 		line := lineOf(t, "missing.py", "# the collective that waits")
 		where := func() string {
-			return fmt.Sprint(live.Rows(t, "SELECT DISTINCT list_filter(s.frames, lambda f: f.file LIKE '%%missing.py')[1].line FROM open_call o JOIN stack s ON s.stack_id = o.python_stack_id WHERE o.category = 'wait'"))
+			return fmt.Sprint(live.Rows(t, "SELECT DISTINCT list_filter(s.frames, lambda f: f.file LIKE '%%missing.py')[1].line FROM open_call o "+
+				"JOIN stack s ON s.stack_id = o.python_stack_id WHERE o.category = 'wait'"))
 		}
 		lines, want := where(), fmt.Sprintf("[[%d]]", line)
 		// A stack is written with the next file.
@@ -64,7 +65,8 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 		}
 		said, err := exec.Command(harness.Binary, "fleet", "hang", tracing.Dataset).CombinedOutput()
 		if want := fmt.Sprintf("3 wait in collective %d (gloo::allreduce)", before); err != nil || !strings.Contains(string(said), want) ||
-			!strings.Contains(string(said), fmt.Sprintf("rank %d has not come", victim)) || !strings.Contains(string(said), fmt.Sprintf("missing.py:%d", line)) {
+			!strings.Contains(string(said), fmt.Sprintf("rank %d has not come", victim)) || !strings.Contains(string(said),
+			fmt.Sprintf("missing.py:%d", line)) {
 			t.Errorf("fleet hang, %v:\n%s", err, said)
 		}
 		stacksOfAHang(t, tracing.Dataset, victim)
@@ -78,7 +80,8 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 			}
 			told, err := exec.Command(v.Python, "-m", "torch.distributed.flight_recorder.fr_trace", dumps).CombinedOutput()
 			if err != nil || !strings.Contains(string(told), fmt.Sprintf("missing ranks: {%d}", victim)) ||
-				!strings.Contains(string(told), fmt.Sprintf("sequence number: %d", before)) || !strings.Contains(string(told), fmt.Sprintf("missing.py:%d", line)) {
+				!strings.Contains(string(told), fmt.Sprintf("sequence number: %d", before)) || !strings.Contains(string(told),
+				fmt.Sprintf("missing.py:%d", line)) {
 				t.Errorf("fr_trace, %v:\n%s", err, told)
 			}
 		}
@@ -99,10 +102,12 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 			issued = append(issued, fmt.Sprint(i))
 		}
 		for name, numbers := range map[string][]string{
-			"gloo::allreduce": issued, "gloo::broadcast": {fmt.Sprint(before + 1)}, "gloo::allgather": {fmt.Sprint(before + 2)}, "gloo::barrier": {fmt.Sprint(before + 3)},
+			"gloo::allreduce": issued, "gloo::broadcast": {fmt.Sprint(before + 1)}, "gloo::allgather": {fmt.Sprint(before + 2)},
+			"gloo::barrier": {fmt.Sprint(before + 3)},
 		} {
 			for rank := range 4 {
-				got := fmt.Sprint(r.Rows(t, "SELECT string_agg(sequence_number, ' ' ORDER BY sequence_number) FROM span WHERE name = '%s' AND rank = %d", name, rank)[0][0])
+				got := fmt.Sprint(r.Rows(t, "SELECT string_agg(sequence_number, ' ' ORDER BY sequence_number) FROM span WHERE name = '%s' "+
+					"AND rank = %d", name, rank)[0][0])
 				if want := strings.Join(numbers, " "); got != want {
 					t.Errorf("%s of rank %d: numbers %s, want %s", name, rank, got, want)
 				}
@@ -110,7 +115,8 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 		}
 		// Gloo's own threads wait too: in a barrier, for what was asked for before it.
 		for category, which := range map[string]string{"work": "true", "wait": "tid = pid"} {
-			got := r.Rows(t, "SELECT count(*), count(DISTINCT sequence_number) FROM span WHERE layer = 'collective' AND category = '%s' AND sequence_number IS NOT NULL AND %s GROUP BY pid", category, which)
+			got := r.Rows(t, "SELECT count(*), count(DISTINCT sequence_number) FROM span WHERE layer = 'collective' AND category = '%s' AND "+
+				"sequence_number IS NOT NULL AND %s GROUP BY pid", category, which)
 			for _, row := range got {
 				if fmt.Sprint(row) != fmt.Sprintf("[%d %d]", before+4, before+4) {
 					t.Errorf("%s of a rank: %v calls, numbers; want %d", category, row, before+4)
@@ -120,16 +126,20 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 				t.Errorf("%s of %d ranks", category, len(got))
 			}
 		}
-		shares := fmt.Sprint(r.Rows(t, "SELECT DISTINCT name, dtype, element_count, bytes FROM span WHERE layer = 'collective' AND category = 'issue' AND dtype IS NOT NULL ORDER BY ALL"))
-		if want := "[[gloo::allgather float 7 28] [gloo::allreduce double 500 4000] [gloo::allreduce float 1000 4000] [gloo::broadcast int 600 2400] [gloo::recv float 11 44] [gloo::send float 11 44]]"; shares != want {
+		shares := fmt.Sprint(r.Rows(t, "SELECT DISTINCT name, dtype, element_count, bytes FROM span WHERE layer = 'collective' AND category = "+
+			"'issue' AND dtype IS NOT NULL ORDER BY ALL"))
+		if want := "[[gloo::allgather float 7 28] [gloo::allreduce double 500 4000] [gloo::allreduce float 1000 4000] [gloo::broadcast int 600 " +
+			"2400] [gloo::recv float 11 44] [gloo::send float 11 44]]"; shares != want {
 			t.Errorf("shares %s\nwant   %s", shares, want)
 		}
-		flows := r.Counts(t, "SELECT f.kind, count(*) FROM flow f JOIN span s ON s.span_id = f.to_span_id WHERE f.kind = 'collective' OR f.kind = 'launch_sync' AND s.tid = s.pid GROUP BY ALL")
+		flows := r.Counts(t, "SELECT f.kind, count(*) FROM flow f JOIN span s ON s.span_id = f.to_span_id WHERE f.kind = 'collective' OR "+
+			"f.kind = 'launch_sync' AND s.tid = s.pid GROUP BY ALL")
 		if flows["collective"] != 3*(before+4) || flows["launch_sync"] != 4*(before+4) {
 			t.Errorf("edges %v, want %d between ranks and %d to waits", flows, 3*(before+4), 4*(before+4))
 		}
 		// Whoever waited long waited for the one that came last.
-		late := r.Rows(t, "SELECT DISTINCT i.rank FROM flow JOIN span i ON i.span_id = from_span_id JOIN span w ON w.span_id = to_span_id WHERE kind = 'collective' AND i.sequence_number = %d", before)
+		late := r.Rows(t, "SELECT DISTINCT i.rank FROM flow JOIN span i ON i.span_id = from_span_id JOIN span w ON w.span_id = to_span_id "+
+			"WHERE kind = 'collective' AND i.sequence_number = %d", before)
 		if !slices.EqualFunc(late, []int{victim}, func(row []any, rank int) bool { return fmt.Sprint(row[0]) == fmt.Sprint(rank) }) {
 			t.Errorf("the last to come was %v, want %d", late, victim)
 		}
@@ -156,11 +166,15 @@ func hangUntil(t *testing.T, dataset string, words ...string) {
 // the C library, though none of them has run since, or only for moments.
 func stacksOfAHang(t *testing.T, dataset string, victim int) {
 	t.Helper()
-	hangUntil(t, dataset, "stack of what waits: rank 0, rank 1, rank 3, main thread in futex, still for ", "stack of what missing: rank "+fmt.Sprint(victim)+", main thread in ",
-		"c  c10d::", "py all_reduce", "py dawdle", "[libc.so.6]", fmt.Sprintf("missing.py:%d dawdle", lineOf(t, "missing.py", "# the line at which the victim is")))
+	hangUntil(t, dataset, "stack of what waits: rank 0, rank 1, rank 3, main thread in futex, still for ", "stack of what missing: rank "+
+		fmt.Sprint(victim)+", main thread in ",
+		"c  c10d::", "py all_reduce", "py dawdle", "[libc.so.6]", fmt.Sprintf("missing.py:%d dawdle", lineOf(t, "missing.py",
+			"# the line at which the victim is")))
 	live := &harness.Recording{Dataset: dataset}
-	if n := live.Number(t, "SELECT count(DISTINCT pid) FROM still_thread JOIN stack USING (stack_id) WHERE tid = pid AND status = 'complete' AND state = 'sleeping' AND pid IN (SELECT pid FROM communicator)"); n != 4 {
-		t.Errorf("the main threads of %d ranks have a whole stack: %v", n, live.Rows(t, "SELECT pid, tid, syscall, status FROM still_thread LEFT JOIN stack USING (stack_id)"))
+	if n := live.Number(t, "SELECT count(DISTINCT pid) FROM still_thread JOIN stack USING (stack_id) WHERE tid = pid AND status = "+
+		"'complete' AND state = 'sleeping' AND pid IN (SELECT pid FROM communicator)"); n != 4 {
+		t.Errorf("the main threads of %d ranks have a whole stack: %v", n, live.Rows(t, "SELECT pid, tid, syscall, status FROM still_thread "+
+			"LEFT JOIN stack USING (stack_id)"))
 	}
 }
 
@@ -177,7 +191,8 @@ func unseenHang(t *testing.T, before string, victim int) {
 		pids = append(pids, pid)
 	}
 	late := harness.Attach(t, []string{"--level", "anchor"}, pids...)
-	hangUntil(t, late.Dataset, "3 wait in a collective whose begin was not recorded (all_reduce): its number is not known", fmt.Sprintf("rank %d is in none", victim), "py dawdle")
+	hangUntil(t, late.Dataset, "3 wait in a collective whose begin was not recorded (all_reduce): its number is not known",
+		fmt.Sprintf("rank %d is in none", victim), "py dawdle")
 	if err := late.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +201,8 @@ func unseenHang(t *testing.T, before string, victim int) {
 	}
 	var report struct{ Verdict string }
 	harness.Ask(t, &report, "report", late.Dataset, "--format", "json")
-	if !strings.HasPrefix(report.Verdict, "The job hung when the recording ended: 3 wait in a collective whose begin was not recorded (all_reduce)") {
+	if !strings.HasPrefix(report.Verdict, "The job hung when the recording ended: 3 wait in a collective whose begin was not recorded "+
+		"(all_reduce)") {
 		t.Errorf("the report's verdict: %s", report.Verdict)
 	}
 }

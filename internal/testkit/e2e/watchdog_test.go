@@ -44,11 +44,13 @@ func TestNCCLsWatchdogTellsWhatHasEnded(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT count(*) FROM open_call": "[[0]]",
 		// Each wait has an edge from the call that asked for what it waits for.
-		"SELECT count(*) FROM flow JOIN span i ON i.span_id = from_span_id JOIN span w ON w.span_id = to_span_id WHERE kind = 'launch_sync' AND " +
-			"i.name = 'nccl::allreduce' AND w.name = 'WorkNCCL::wait' AND i.sequence_number = w.sequence_number": fmt.Sprintf("[[%d]]", last),
+		"SELECT count(*) FROM flow JOIN span i ON i.span_id = from_span_id JOIN span w ON w.span_id = to_span_id WHERE kind = " +
+			"'launch_sync' AND i.name = 'nccl::allreduce' AND w.name = 'WorkNCCL::wait' AND i.sequence_number = " +
+			"w.sequence_number": fmt.Sprintf("[[%d]]", last),
 		"SELECT issued_number, completed_number FROM communicator":                        fmt.Sprintf("[[%d %d]]", last, ended),
 		"SELECT count(*), count(sequence_number) FROM span WHERE name = 'WorkNCCL::wait'": fmt.Sprintf("[[%d %[1]d]]", last),
-		"SELECT name, string_agg(sequence_number, ' ' ORDER BY sequence_number) FROM span WHERE name LIKE '%%Exception' GROUP BY 1 ORDER BY 1": fmt.Sprintf(
+		"SELECT name, string_agg(sequence_number, ' ' ORDER BY sequence_number) FROM span WHERE name LIKE '%%Exception' GROUP BY " +
+			"1 ORDER BY 1": fmt.Sprintf(
 			"[[WorkNCCL::handleException %d %d] [WorkNCCL::setException %[1]d %[2]d]]", ended+1, last),
 	} {
 		if got := fmt.Sprint(r.Rows(t, sql)); got != want {

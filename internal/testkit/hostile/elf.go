@@ -121,18 +121,25 @@ func Sparse(size uint64) map[string]File {
 	names := []byte("\x00_ZN2at4_ops3addE4callE\x00cuLaunchKernel\x00_dl_debug_state\x00")
 	strings := Section{Name: ".strtab", Kind: Strtab, Offset: 0x4000, Address: 0x4000, Contents: names}
 	return map[string]File{
-		"dynsym":       code(Section{Name: ".dynsym", Kind: Dynsym, Address: at, Offset: at, Size: hole, Link: 2}, strings),
-		"symtab":       code(Section{Name: ".symtab", Kind: Symtab, Address: at, Offset: at, Size: hole, Link: 2}, strings),
-		"strings":      code(Section{Name: ".symtab", Kind: Symtab, Offset: 0x5000, Contents: Symbol(at, 0x1000, 16), Link: 2}, Section{Name: ".strtab", Kind: Strtab, Offset: 0x8000, Size: size - 0x8000}),
-		"eh_frame":     code(Section{Name: ".eh_frame", Kind: Bits, Address: at, Offset: at, Size: hole}),
-		"note":         code(Section{Name: ".note", Kind: Note, Address: at, Offset: at, Size: hole}),
-		"rodata":       code(Section{Name: ".dynsym", Kind: Dynsym, Offset: 0x5000, Address: 0x5000, Contents: append(make([]byte, 24), Symbol(1, 0x1000, 16)...), Link: 2}, strings, Section{Name: ".rodata", Kind: Bits, Address: at, Offset: at, Size: hole}),
-		"function":     code(Section{Name: ".dynsym", Kind: Dynsym, Offset: 0x5000, Address: 0x5000, Contents: append(make([]byte, 24), Symbol(24, at, hole)...), Link: 2}, strings),
-		"sections":     {Size: size, SectionCount: hole / 64},
-		"eh_frame_hdr": {Size: size, EhFrameHeader: 0x6000, Sections: []Section{{Name: ".x", Kind: Bits, Offset: 0x6000, Contents: []byte{1, 0x1b, 0x03, 0x3b, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0x7f}}}},
-		"gnu_hash":     {Size: size, DynamicTable: []uint64{6, at, 5, 0x4000, 10, hole, 0x6ffffef5, 0x7000, 0, 0}, Sections: []Section{{Name: ".h", Kind: Bits, Offset: 0x7000, Contents: []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255, 1}}}},
-		"hash":         {Size: size, DynamicTable: []uint64{6, at, 5, 0x4000, 10, hole, 4, 0x7000, 0, 0}, Sections: []Section{{Name: ".h", Kind: Bits, Offset: 0x7000, Contents: []byte{1, 0, 0, 0, 255, 255, 255, 255}}}},
-		"relocations":  {Size: size, DynamicTable: []uint64{23, at, 2, hole, 7, at, 8, hole, 0, 0}},
+		"dynsym": code(Section{Name: ".dynsym", Kind: Dynsym, Address: at, Offset: at, Size: hole, Link: 2}, strings),
+		"symtab": code(Section{Name: ".symtab", Kind: Symtab, Address: at, Offset: at, Size: hole, Link: 2}, strings),
+		"strings": code(Section{Name: ".symtab", Kind: Symtab, Offset: 0x5000, Contents: Symbol(at, 0x1000, 16), Link: 2},
+			Section{Name: ".strtab", Kind: Strtab, Offset: 0x8000, Size: size - 0x8000}),
+		"eh_frame": code(Section{Name: ".eh_frame", Kind: Bits, Address: at, Offset: at, Size: hole}),
+		"note":     code(Section{Name: ".note", Kind: Note, Address: at, Offset: at, Size: hole}),
+		"rodata": code(Section{Name: ".dynsym", Kind: Dynsym, Offset: 0x5000, Address: 0x5000, Contents: append(make([]byte, 24),
+			Symbol(1, 0x1000, 16)...), Link: 2}, strings, Section{Name: ".rodata", Kind: Bits, Address: at, Offset: at, Size: hole}),
+		"function": code(Section{Name: ".dynsym", Kind: Dynsym, Offset: 0x5000, Address: 0x5000, Contents: append(make([]byte, 24),
+			Symbol(24, at, hole)...), Link: 2}, strings),
+		"sections": {Size: size, SectionCount: hole / 64},
+		"eh_frame_hdr": {Size: size, EhFrameHeader: 0x6000, Sections: []Section{{Name: ".x", Kind: Bits, Offset: 0x6000, Contents: []byte{1, 0x1b,
+			0x03, 0x3b, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0x7f}}}},
+		"gnu_hash": {Size: size, DynamicTable: []uint64{6, at, 5, 0x4000, 10, hole, 0x6ffffef5, 0x7000, 0, 0},
+			Sections: []Section{{Name: ".h", Kind: Bits, Offset: 0x7000, Contents: []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255,
+				255, 255, 255, 255, 255, 255, 1}}}},
+		"hash": {Size: size, DynamicTable: []uint64{6, at, 5, 0x4000, 10, hole, 4, 0x7000, 0, 0},
+			Sections: []Section{{Name: ".h", Kind: Bits, Offset: 0x7000, Contents: []byte{1, 0, 0, 0, 255, 255, 255, 255}}}},
+		"relocations": {Size: size, DynamicTable: []uint64{23, at, 2, hole, 7, at, 8, hole, 0, 0}},
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 )
 
 // publicPackages are those whose API keeps until the next minor version.
-var publicPackages = []string{"analysis", "tracer", "tracer/event", "tracer/filter", "tracer/features", "tracer/catalog/spec", "output", "symbolize"}
+var publicPackages = []string{"analysis", "tracer", "tracer/event", "tracer/filter", "tracer/features", "tracer/catalog/spec", "output",
+	"symbolize"}
 
 // notPublic is what the comment of any other package says that other modules can import.
 const notPublic = "no part of the public API"

@@ -101,8 +101,9 @@ func (j *Job) Wait(ns int64) { j.Now += ns }
 // Slice is what is recorded of a job in a slice, of so many training steps that stand for
 // others: the weight of its rows is by that.
 func (j *Job) Slice(recorded, represented float64, inside func()) {
-	slice := event.Slice{ID: int64(len(j.slices) + 1), PID: j.PID, Group: "backward", BeginNS: j.Now, FromNS: j.Now, Phase: event.PhaseTraining,
-		Unit: event.UnitSteps, Recorded: recorded, Represented: represented, Steps: int32(recorded)}
+	slice := event.Slice{ID: int64(len(j.slices) + 1), PID: j.PID, Group: "backward", BeginNS: j.Now, FromNS: j.Now,
+		Phase: event.PhaseTraining,
+		Unit:  event.UnitSteps, Recorded: recorded, Represented: represented, Steps: int32(recorded)}
 	j.slices, j.inSlice = append(j.slices, slice), true
 	before := j.Weight
 	j.Weight = represented / recorded
@@ -183,8 +184,9 @@ func (j *Job) Read(name string, value float64) {
 
 // ReadFile is a read of a file from now on, without moving the clock; waited of its time it was off the CPU.
 func (j *Job) ReadFile(bytes, duration, waited int64) {
-	j.io = append(j.io, event.IO{TSNS: j.Now, EndNS: j.Now + duration, PID: j.PID, TID: j.TID, Operation: "read", Kind: "file", FileSystem: "ext4",
-		Mount: "/data", Calls: 1, Bytes: bytes, DurationNS: duration, WaitedNS: &waited})
+	j.io = append(j.io, event.IO{TSNS: j.Now, EndNS: j.Now + duration, PID: j.PID, TID: j.TID, Operation: "read", Kind: "file",
+		FileSystem: "ext4",
+		Mount:      "/data", Calls: 1, Bytes: bytes, DurationNS: duration, WaitedNS: &waited})
 }
 
 // Allocate is an allocation of the framework's caching allocator or the driver.

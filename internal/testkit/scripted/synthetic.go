@@ -33,7 +33,8 @@ func Synthetic(dir string, spans int) (err error) {
 	for line := range int64(200) {
 		frames := []event.Frame{{Kind: "python", Function: fmt.Sprintf("f%d", line), File: "/home/me/model.py", Line: int32(line) + 1},
 			{Kind: "python", Function: "main", File: "/home/me/train.py", Line: 7}}
-		err = errors.Join(err, d.Write(&event.Batch{Stacks: []event.Stack{{ID: line + 1, Frames: frames, Folded: "main;" + frames[0].Function, Status: event.StackComplete}}}))
+		err = errors.Join(err, d.Write(&event.Batch{Stacks: []event.Stack{{ID: line + 1, Frames: frames, Folded: "main;" + frames[0].Function,
+			Status: event.StackComplete}}}))
 	}
 	for step := 0; err == nil && step*spansAStep < spans; step++ {
 		err = s.step()
@@ -58,7 +59,8 @@ func (s *synthetic) add(call event.Call, parent, begin, duration, sequence int64
 		known, s.calls[call] = &kept, &kept
 	}
 	s.id++
-	s.spans = append(s.spans, event.Span{ID: s.id, ParentID: parent, StartNS: begin, DurationNS: duration, PID: 100, TID: 100, Call: known, End: event.EndNextEntry,
+	s.spans = append(s.spans, event.Span{ID: s.id, ParentID: parent, StartNS: begin, DurationNS: duration, PID: 100, TID: 100, Call: known,
+		End:    event.EndNextEntry,
 		Weight: 1, SequenceNumber: sequence, PythonStackID: s.id%200 + 1, PythonStackSource: event.LineOwn})
 	return s.id
 }
@@ -81,8 +83,10 @@ func (s *synthetic) step() error {
 	pass := s.add(event.Call{Layer: "autograd", Category: "backward", Name: "Engine::execute"}, 0, s.now, 180*40_000+10_000, -1)
 	s.now += 5_000
 	for i := range int64(180) {
-		node := s.add(event.Call{Layer: "autograd", Category: "node", Name: fmt.Sprintf("Op%dBackward0", (179-i)%60)}, pass, s.now, 38_000, first+179-i)
-		s.flows = append(s.flows, event.Flow{TSNS: s.now, FromSpanID: forward[179-i], ToSpanID: node, Kind: "forward_backward", Method: "sequence_number"})
+		node := s.add(event.Call{Layer: "autograd", Category: "node", Name: fmt.Sprintf("Op%dBackward0", (179-i)%60)}, pass, s.now, 38_000,
+			first+179-i)
+		s.flows = append(s.flows, event.Flow{TSNS: s.now, FromSpanID: forward[179-i], ToSpanID: node, Kind: "forward_backward",
+			Method: "sequence_number"})
 		s.add(event.Call{Layer: "op", Name: fmt.Sprintf("aten::inner%d", i%30)}, node, s.now+5_000, 25_000, -1)
 		s.now += 40_000
 	}

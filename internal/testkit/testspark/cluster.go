@@ -24,7 +24,8 @@ func Cluster(t *testing.T) (master string) {
 	said := start(t, class, of+"master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 	master = "spark://" + until(t, said, "Starting Spark master at spark://")
 	until(t, said, "New state: ALIVE")
-	said = start(t, class, of+"worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1", "--webui-port", "0", "--work-dir", t.TempDir(), master)
+	said = start(t, class, of+"worker.Worker", "--cores", "1", "--memory", "1g", "--host", "127.0.0.1", "--webui-port", "0", "--work-dir",
+		t.TempDir(), master)
 	until(t, said, "Successfully registered with master")
 	return master
 }

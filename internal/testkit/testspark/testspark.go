@@ -11,7 +11,8 @@ import (
 )
 
 // few is for a handful of rows: to compile code for each query takes longer than to run it.
-const few = "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\nspark.sql.shuffle.partitions 1\nspark.sql.adaptive.enabled false\n" +
+const few = "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\nspark.sql.shuffle.partitions " +
+	"1\nspark.sql.adaptive.enabled false\n" +
 	"spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
 
 // Use has the one that `make readers` installs in PATH until the test ends; the test is

@@ -166,7 +166,8 @@ var oddCopies = slices.Concat(
 	// cuMemPrefetchAsync(ptr, bytes, device, stream), and with a CUmemLocation
 	// {type, id} by value and flags since 12.2.
 	cuda("cuMemPrefetchAsync", "copy", "|_ptsz", Captures(Reg(FieldBytes, 1), Int32(FieldDeviceID, 2), Reg(FieldStream, 3)), ManagedMove),
-	cuda("cuMemPrefetchAsync", "copy", "_v2|_v2_ptsz", Captures(Reg(FieldBytes, 1), High32(FieldDeviceID, 2), Reg(FieldStream, 4)), ManagedMove),
+	cuda("cuMemPrefetchAsync", "copy", "_v2|_v2_ptsz", Captures(Reg(FieldBytes, 1), High32(FieldDeviceID, 2), Reg(FieldStream, 4)),
+		ManagedMove),
 )
 
 func arrayCopies(name, direction string, bytes uint8) []Function {

@@ -34,7 +34,8 @@ const inProgress = 7
 // dtypes are ncclDataType_t; the two of eight bits are since 2.24.
 var dtypes = []Dtype{
 	Element("int8", 1), Element("uint8", 1), Element("int32", 4), Element("uint32", 4), Element("int64", 8), Element("uint64", 8),
-	Element("float16", 2), Element("float32", 4), Element("float64", 8), Element("bfloat16", 2), Element("float8_e4m3", 1), Element("float8_e5m2", 1),
+	Element("float16", 2), Element("float32", 4), Element("float64", 8), Element("bfloat16", 2), Element("float8_e4m3", 1),
+	Element("float8_e5m2", 1),
 }
 
 var group = Group{
@@ -97,7 +98,8 @@ var communicators = slices.Concat(
 		append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandleAddress, 0), Int32(FieldRanks, 1), Int32(FieldRank, 2)}, idBehind(4)...)...)),
 	// ncclCommInitAll(comms *, ndev, devlist *): one for each device, all of them
 	// of this process
-	nccl("ncclCommInitAll", control, Changes(JoinsAll, append([]Value{Int32(FieldRanks, 1)}, OutList(FieldCommunicator, 0, mostInitAll)...)...)),
+	nccl("ncclCommInitAll", control, Changes(JoinsAll, append([]Value{Int32(FieldRanks, 1)}, OutList(FieldCommunicator, 0,
+		mostInitAll)...)...)),
 	// What a job asks of a communicator says it of those older than the recording.
 	nccl("ncclCommCount", control, Changes(TellsCommunicator, Reg(FieldCommunicator, 0), Out32(FieldRanks, 1))),
 	nccl("ncclCommUserRank", control, Changes(TellsCommunicator, Reg(FieldCommunicator, 0), Out32(FieldRank, 1))),
@@ -120,7 +122,8 @@ var communicators = slices.Concat(
 
 func initRank(f *Function) {
 	f.Effect = JoinsCommunicator
-	f.Values = append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandleAddress, 0), Int32(FieldRanks, 1), Int32(FieldRank, rankArgument)}, uniqueID...)
+	f.Values = append([]Value{Out(FieldCommunicator, 0), Reg(FieldHandleAddress, 0), Int32(FieldRanks, 1), Int32(FieldRank, rankArgument)},
+		uniqueID...)
 }
 
 // mostExcluded is of how many ranks that a communicator loses at once the rest is

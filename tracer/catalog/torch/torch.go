@@ -11,7 +11,8 @@ import . "github.com/ebpfprof/ebpfprof/tracer/catalog/spec"
 
 // Groups lists the groups of this table, in the order in which they are shown.
 func Groups() []Group {
-	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, functionGroup, memoryGroup, deviceMemoryGroup, outOfMemoryGroup}
+	return []Group{scopeGroup, compileGroup, backwardGroup, operatorGroup, autogradGroup, functionGroup, memoryGroup, deviceMemoryGroup,
+		outOfMemoryGroup}
 }
 
 const (

@@ -13,7 +13,8 @@ func TestThresholdsAddToWhatIsNotTheUsers(t *testing.T) {
 		t.Errorf("the defaults list %q beside usercode", listed)
 	}
 	r := Recording{}
-	for file, users := range map[string]bool{"/job/train.py": true, "/job/vendored/x.py": true, "/usr/lib/python3.11/site-packages/x.py": false, "": false} {
+	for file, users := range map[string]bool{"/job/train.py": true, "/job/vendored/x.py": true,
+		"/usr/lib/python3.11/site-packages/x.py": false, "": false} {
 		if r.IsUsers(file) != users {
 			t.Errorf("%q is the user's: %v", file, !users)
 		}

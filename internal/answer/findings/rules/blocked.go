@@ -49,8 +49,9 @@ func lookBlocked(r *evidence.Recording) (found []evidence.Candidate, err error) 
 		found = append(found, evidence.Candidate{
 			Name: call, Place: p, Replace: r.IntervalsGone(intervals),
 			Evidence: r.SamplesThat(fmt.Sprintf("s.tid = %d AND s.state = 'off_cpu' AND s.cause = 'syscall'", r.Thread.TID)),
-			Advice:   fmt.Sprintf("The %s waits here %s. Take the wait out of the step: do it ahead of time, or in another thread.", r.Thread.Worker(), waitFor(call)),
-			Title:    fmt.Sprintf("the %s waits", r.Thread.Worker()),
+			Advice: fmt.Sprintf("The %s waits here %s. Take the wait out of the step: do it ahead of time, or in another thread.",
+				r.Thread.Worker(), waitFor(call)),
+			Title: fmt.Sprintf("the %s waits", r.Thread.Worker()),
 		})
 	}
 	slices.SortFunc(found, func(a, b evidence.Candidate) int {

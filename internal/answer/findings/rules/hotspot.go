@@ -47,7 +47,8 @@ func lookHotspot(r *evidence.Recording) (found []evidence.Candidate, err error) 
 		found = append(found, evidence.Candidate{
 			Name: p.Function, Place: p,
 			Evidence: r.SamplesThat(fmt.Sprintf("s.tid = %d", r.Thread.TID)),
-			Advice:   fmt.Sprintf("Look here first: %.0f %% of the time of the %s passes at this line and in the libraries that it calls.", share, r.Thread.Worker()),
+			Advice: fmt.Sprintf("Look here first: %.0f %% of the time of the %s passes at this line and in the libraries that it calls.", share,
+				r.Thread.Worker()),
 		})
 	}
 	return found, nil

@@ -42,7 +42,8 @@ func processorThrottling(r *evidence.Recording) ([]evidence.Candidate, error) {
 	var device string
 	var share float64
 	err := r.DB.Row(r.Ctx, `SELECT coalesce(arg_max(device, share), ''), coalesce(max(share), 0) FROM (
-		SELECT device, sum(value) / nullif(sum(period_ns), 0) AS share FROM counter WHERE `+where+" GROUP BY session_id, device)", nil, &device, &share)
+		SELECT device, sum(value) / nullif(sum(period_ns), 0) AS share FROM counter
+		WHERE `+where+" GROUP BY session_id, device)", nil, &device, &share)
 	if err != nil || 100*share < r.Thresholds.Of(throttlingPercent) {
 		return nil, err
 	}
@@ -62,7 +63,8 @@ func deviceThrottling(r *evidence.Recording) ([]evidence.Candidate, error) {
 		WITH c AS (SELECT * FROM counter WHERE ts_ns BETWEEN %d AND %d),
 		held AS (SELECT session_id, device_id, ts_ns, max(value) AS held, arg_max(name, value) AS name FROM c WHERE name IN (%s) GROUP BY ALL),
 		clocks AS (SELECT session_id, device_id, ts_ns, value FROM c WHERE name = 'gpu_clock_sm'),
-		joined AS (SELECT h.*, k.value FROM held h ASOF LEFT JOIN clocks k ON k.session_id = h.session_id AND k.device_id = h.device_id AND k.ts_ns <= h.ts_ns)
+		joined AS (SELECT h.*, k.value FROM held h ASOF LEFT JOIN clocks k ON k.session_id = h.session_id AND k.device_id = h.device_id
+		AND k.ts_ns <= h.ts_ns)
 		SELECT coalesce(mode(name) FILTER (held > 0), ''), coalesce(avg((held > 0)::INT), 0), coalesce(avg(value) FILTER (held > 0), 0),
 			coalesce((SELECT max(value) FROM counter WHERE name = 'gpu_clock_sm'), 0) FROM joined`, first, last, throttles),
 		nil, &reason, &share, &clock, &highest)

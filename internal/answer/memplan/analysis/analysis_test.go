@@ -85,14 +85,16 @@ func (r *recording) alloc(stack, span, bytes int64) int64 {
 func (r *recording) free(address int64) {
 	r.ns += 1000
 	bytes := r.live[address]
-	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: "free",
+	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "host", Level: "allocator",
+		Action:  "free",
 		Address: address, Bytes: &bytes, DurationNS: &freeNS, Weight: r.weight}}}))
 	r.now -= bytes
 	delete(r.live, address)
 }
 
 func (r *recording) span(id, parent int64, layer, name string, stack int64) {
-	s := event.Span{ID: id, ParentID: parent, StartNS: r.ns, DurationNS: 1, PID: pid, TID: pid, Call: &event.Call{Layer: layer, Name: name, Category: category[name]}, Weight: 1}
+	s := event.Span{ID: id, ParentID: parent, StartNS: r.ns, DurationNS: 1, PID: pid, TID: pid, Call: &event.Call{Layer: layer, Name: name,
+		Category: category[name]}, Weight: 1}
 	if stack != 0 {
 		s.Detail = &event.Detail{StackID: &stack}
 	}

@@ -40,7 +40,8 @@ func TestDevicesHaveAddressesOfTheirOwn(t *testing.T) {
 		bytes := int64(1000) << device
 		for _, action := range []string{"alloc", "free"} {
 			r.ns += 1000
-			r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "device", DeviceID: &device, Level: "allocator",
+			r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{{TSNS: r.ns, PID: pid, TID: pid, Space: "device", DeviceID: &device,
+				Level:  "allocator",
 				Action: action, Address: 1 << 33, Bytes: &bytes, Weight: 1}}}))
 			if device == 0 {
 				break // it lives while the other's is made

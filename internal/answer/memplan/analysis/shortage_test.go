@@ -21,10 +21,12 @@ func (r *recording) ranOut() {
 		r.dataset.Write(&event.Batch{Processes: []event.Process{{ID: 2, PID: pid + 1, Command: "python worker.py", Cgroup: &limit}}}),
 	))
 	ns := r.ns + 5e9
-	row := event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: event.ActionOutOfMemory, Bytes: &asked, StackID: &refusing, Weight: 1}
+	row := event.Memory{TSNS: ns, PID: pid, TID: pid, Space: "host", Level: "allocator", Action: event.ActionOutOfMemory, Bytes: &asked,
+		StackID: &refusing, Weight: 1}
 	again := row
 	again.TSNS++
-	killed := event.Memory{TSNS: ns + 1e9, PID: pid + 1, TID: pid + 1, Space: "host", Level: event.LevelKernel, Action: event.ActionOutOfMemory, StackID: &seen,
+	killed := event.Memory{TSNS: ns + 1e9, PID: pid + 1, TID: pid + 1, Space: "host", Level: event.LevelKernel,
+		Action: event.ActionOutOfMemory, StackID: &seen,
 		StackSource: event.StackOfLastSample, Weight: 1}
 	r.must(r.dataset.Write(&event.Batch{Memory: []event.Memory{row, again, killed}}))
 	reading := func(of int32, at int64, name string, value float64) event.Counter {
@@ -58,13 +60,17 @@ func TestMemoryThatRanOutComesFirst(t *testing.T) {
 		*killed.ResidentBefore != 100<<20 || *killed.BeforeSeconds != 5 || *killed.Virtual != 3<<30 || *killed.Limit != 512<<20 {
 		t.Errorf("killed: %+v", killed)
 	}
-	if refused.Times != 2 || *refused.AskedBytes != 8<<30 || refused.LastSample || refused.Resident != nil || refused.At < 5 || refused.At > 5.1 {
+	if refused.Times != 2 || *refused.AskedBytes != 8<<30 || refused.LastSample || refused.Resident != nil || refused.At < 5 ||
+		refused.At > 5.1 {
 		t.Errorf("refused: %+v", refused)
 	}
 	for _, check := range []struct{ text, want string }{
-		{killed.Sentence(), "the kernel killed pid 4712 (python worker.py) for want of memory, 6.0 s after the recording began; its last sample was at train.py:22 (grow)"},
-		{refused.Sentence(), "pid 4711 (python train.py) asked for 8.00 GiB of host memory and there was no room, 5.0 s after the recording began and once before, at train.py:11 (greedy)"},
-		{strings.Join(killed.Details(), "|"), "the process held 500.0 MiB, 5.0 s before 100.0 MiB; its address space had 3.00 GiB; its control group may have 512.0 MiB"},
+		{killed.Sentence(), "the kernel killed pid 4712 (python worker.py) for want of memory, 6.0 s after the recording began; its last " +
+			"sample was at train.py:22 (grow)"},
+		{refused.Sentence(), "pid 4711 (python train.py) asked for 8.00 GiB of host memory and there was no room, 5.0 s after the recording " +
+			"began and once before, at train.py:11 (greedy)"},
+		{strings.Join(killed.Details(), "|"), "the process held 500.0 MiB, 5.0 s before 100.0 MiB; its address space had 3.00 GiB; its control " +
+			"group may have 512.0 MiB"},
 		{strings.Join(refused.Details(), "|"), "what the process held before is not known"},
 	} {
 		if check.text != check.want {

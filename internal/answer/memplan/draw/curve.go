@@ -69,7 +69,8 @@ func (c Curve) WriteSVG(w io.Writer) error {
 	}
 	fmt.Fprintf(&b, `<polygon points="%.1f,%.1f %s%.1f,%.1f" fill="#bcd3ee"/>`+"\n", x(0), y(0), upper.String(), x(end), y(0))
 	fmt.Fprintf(&b, `<polygon points="%.1f,%.1f %s%.1f,%.1f" fill="#4a7ebb"/>`+"\n", x(0), y(0), lower.String(), x(end), y(0))
-	fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#c00" stroke-dasharray="3,3"/>`, x(c.Peak), x(c.Peak), top, height-bottom)
+	fmt.Fprintf(&b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" stroke="#c00" stroke-dasharray="3,3"/>`, x(c.Peak), x(c.Peak), top,
+		height-bottom)
 	fmt.Fprintf(&b, `<text x="%.1f" y="%.1f" fill="#c00" text-anchor="middle">peak %s</text>`+"\n",
 		min(max(x(c.Peak), left+60), width-right-60), top-4, amount.Bytes(most))
 	b.WriteString("</svg>\n")
@@ -80,7 +81,8 @@ func (c Curve) WriteSVG(w io.Writer) error {
 func open(b *strings.Builder, width, height float64, title string) {
 	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" font-family="sans-serif" font-size="11">`+"\n",
 		width, height, width, height)
-	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="8" y="14" font-weight="bold">%s</text>`+"\n", html.EscapeString(title))
+	fmt.Fprintf(b, `<rect width="100%%" height="100%%" fill="#fff"/><text x="8" y="14" font-weight="bold">%s</text>`+"\n",
+		html.EscapeString(title))
 }
 
 // WritePNG draws the curve alone, without words: 1920 × 600.

@@ -130,7 +130,8 @@ func serve(t *testing.T, python, library, name, mode string) {
 	if peak > p.Result.Peak || peak <= p.Result.Peak-solve.AlignmentCPU {
 		t.Errorf("it used %d bytes, the plan has %d", peak, p.Result.Peak)
 	}
-	t.Logf("%-18s %-5s %6d requests a step, %5.1f %% of bytes recur; no reuse %9d, pool %9d, plan %9d (%5.1f %% less), bound +%.3f %%, by %s; %d of %d served",
+	t.Logf("%-18s %-5s %6d requests a step, %5.1f %% of bytes recur; no reuse %9d, pool %9d, plan %9d (%5.1f %% less), bound +%.3f %%, by "+
+		"%s; %d of %d served",
 		name, mode, len(p.Requests), 100*p.Recurs, p.NoReuse, p.Pool, p.Result.Peak, 100*(1-float64(p.Result.Peak)/float64(p.Pool)),
 		100*p.Result.Gap(), p.Result.Solver, served, served+elsewhere)
 }

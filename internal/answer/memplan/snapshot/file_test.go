@@ -51,7 +51,8 @@ func pickled(t *testing.T, text string, protocol int, ordered bool) string {
 			if protocol > 0 {
 				b.WriteString("(")
 			}
-			for _, key := range []string{"segments", "device_traces", "allocator_settings", "action", "addr", "size", "device_free", "time_us", "frames", "filename", "line", "name"} {
+			for _, key := range []string{"segments", "device_traces", "allocator_settings", "action", "addr", "size", "device_free", "time_us",
+				"frames", "filename", "line", "name"} {
 				if item, is := v[key]; is {
 					fmt.Fprintf(&b, "V%s\n", key)
 					write(item, false)
@@ -151,7 +152,8 @@ func TestSnapshotsOfAllFormsAreTheSame(t *testing.T) {
 			continue
 		}
 		short := s.Shortages[0]
-		if short.Device != 1 || short.Asked != 900<<20 || short.Free != 3<<20 || short.NS != 50_000 || s.Paths[short.Path].Line() != "/job/a.py:77 (g)" {
+		if short.Device != 1 || short.Asked != 900<<20 || short.Free != 3<<20 || short.NS != 50_000 ||
+			s.Paths[short.Path].Line() != "/job/a.py:77 (g)" {
 			t.Errorf("%s: %+v", name, short)
 		}
 	}

@@ -197,7 +197,8 @@ func (r *rows) append(c *[len(columns)][]int64, n int) {
 		}
 		r.events = append(r.events, blocks.Event{
 			TSNS: c[timestamp][i], Address: c[address][i], Bytes: orUnknown(c[size][i]), Allocated: orUnknown(c[allocated][i]),
-			Reserved: orUnknown(c[reserved][i]), Duration: orUnknown(c[duration][i]), Path: orZero(from), Span: orZero(c[span][i]) + r.shift.By(keys.ID, c[span][i]),
+			Reserved: orUnknown(c[reserved][i]), Duration: orUnknown(c[duration][i]), Path: orZero(from), Span: orZero(c[span][i]) +
+				r.shift.By(keys.ID, c[span][i]),
 			Weight: weighs, TID: int32(c[tid][i] + r.shift.By(keys.TID, c[tid][i])), Arena: index, Action: lastAction,
 		})
 	}
@@ -209,7 +210,8 @@ func (r *rows) arena(at place) int32 {
 	if !is {
 		index = int32(len(r.arenas))
 		r.known[at] = index
-		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid + r.shift.By(keys.PID, at.pid)), Space: r.words.Text(at.space),
+		r.arenas = append(r.arenas, blocks.Arena{Session: r.session, PID: int32(at.pid + r.shift.By(keys.PID, at.pid)),
+			Space: r.words.Text(at.space),
 			Level: r.words.Text(at.level), Device: int32(orUnknown(at.device))})
 	}
 	return index

@@ -91,7 +91,8 @@ func write(dataset *output.Dataset, s *snapshot.Snapshot, file string, o ImportO
 		}
 	}
 	if s.Before > 0 {
-		if err := dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: recording.StartedNS, Kind: "import", Source: where(file), Count: s.Before,
+		if err := dataset.Write(&event.Batch{Warnings: []event.Warning{{TSNS: recording.StartedNS, Kind: "import", Source: where(file),
+			Count:  s.Before,
 			Detail: fmt.Sprintf("%d blocks were there before the trace began: they count from its beginning", s.Before)}}}); err != nil {
 			return 0, err
 		}

@@ -87,7 +87,8 @@ func (d *Dataset) free(ctx context.Context, s *Shortage) error {
 	if s.Device == nil {
 		return nil
 	}
-	return d.each(ctx, `SELECT CAST(max(value) AS BIGINT) FROM counter WHERE session_id = ? AND ts_ns = ? AND device_id = ? AND name = '`+freeMemory+`'`,
+	return d.each(ctx, `SELECT CAST(max(value) AS BIGINT) FROM counter WHERE session_id = ? AND ts_ns = ? AND device_id = ?
+		AND name = '`+freeMemory+`'`,
 		[]any{s.Session, s.NS, *s.Device}, func(row []any) error {
 			s.FreeBytes = maybe(row[0])
 			return nil

@@ -79,7 +79,8 @@ func (d *Dataset) Spans(ctx context.Context, session string, ids []int64) (map[i
 	for wanted := ids; len(wanted) > 0; {
 		var more, nodes []int64
 		err := inBatches(wanted, func(list string) error {
-			return d.each(ctx, `SELECT span_id, parent_id, layer, name, coalesce(python_stack_id, stack_id) FROM span WHERE session_id = ? AND span_id IN (`+
+			return d.each(ctx, `SELECT span_id, parent_id, layer, name, coalesce(python_stack_id, stack_id) FROM span WHERE session_id = ?
+				AND span_id IN (`+
 				list+`)`, []any{session}, func(row []any) error {
 				id := number(row[0])
 				s := holders.Span{Parent: number(row[1]), Layer: text(row[2]), Name: text(row[3]), Path: number(row[4])}

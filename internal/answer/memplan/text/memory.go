@@ -46,7 +46,8 @@ func printShortages(w io.Writer, m *analysis.Memory) {
 
 func printArena(w io.Writer, a *analysis.Arena, top int) {
 	fmt.Fprintf(w, "%s\n", a.Name())
-	fmt.Fprintf(w, "peak %s, %s after the first allocation that was seen; %s at the end\n", exactBytes(a.PeakBytes), amount.Seconds(a.PeakNS-a.BeginNS),
+	fmt.Fprintf(w, "peak %s, %s after the first allocation that was seen; %s at the end\n", exactBytes(a.PeakBytes),
+		amount.Seconds(a.PeakNS-a.BeginNS),
 		amount.Bytes(a.EndBytes))
 	if a.BeforeBytes != nil && *a.BeforeBytes > 0 {
 		fmt.Fprintf(w, "beside it %s were in use before the recording, as the allocator said\n", amount.Bytes(*a.BeforeBytes))

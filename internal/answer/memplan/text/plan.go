@@ -66,7 +66,8 @@ func printPlan(w io.Writer, p *analysis.Plan) {
 	fmt.Fprintf(w, "\n%s; of the planned part alone %.1f %%; gap to the bound %.3f %%, by %s in %.1f s\n",
 		saving, p.HotSavePercent, 100*p.Gap, p.Solver, p.Seconds())
 	if r := p.Replanned; r != nil {
-		fmt.Fprintf(w, "run as the paper does: %d of %d requests served elsewhere, planned again in %d of %d steps (%d of the last half), in at most %.1f ms\n",
+		fmt.Fprintf(w, "run as the paper does: %d of %d requests served elsewhere, planned again in %d of %d steps (%d of the last half), in "+
+			"at most %.1f ms\n",
 			r.Deviations, r.Deviations+r.Served, r.Replans, r.Steps, r.ReplansLate, float64(r.WorstSolve)/1e6)
 	}
 	fmt.Fprintln(w)

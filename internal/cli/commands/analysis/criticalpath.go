@@ -29,7 +29,8 @@ func CriticalPathCommand() *urfave.Command {
 		Description: criticalPathDescription,
 		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: "step", Value: -1, Usage: "the training step `N`, counted from 0", DefaultText: "median"},
-			&urfave.StringFlag{Name: "annotation", Usage: "the scope with `NAME` in its name instead of a step; the whole recording if NAME is empty"},
+			&urfave.StringFlag{Name: "annotation", Usage: "the scope with `NAME` in its name instead of a step; the whole recording if " +
+				"NAME is empty"},
 			&urfave.IntFlag{Name: "instance", Usage: "the `N`-th such scope by time, counted from 0"},
 			&urfave.IntFlag{Name: "rank", Usage: "only `RANK`, without the ranks that it waits for"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},

@@ -28,7 +28,8 @@ func DiffCommand() *urfave.Command {
 		Description: diffDescription,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "fail-on", Value: "3%", Usage: "a step that is `SHARE` longer is a regression"},
-			&urfave.StringSliceFlag{Name: "repeat-before", Usage: "another recording of BEFORE, a `DATASET` each time; with three or more on each side their spread is the noise"},
+			&urfave.StringSliceFlag{Name: "repeat-before", Usage: "another recording of BEFORE, a `DATASET` each time; with three or more on each " +
+				"side their spread is the noise"},
 			&urfave.StringSliceFlag{Name: "repeat-after", Usage: "another recording of AFTER"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` rows that changed most"},
 			&urfave.BoolFlag{Name: "json", Usage: "write JSON"},
@@ -49,7 +50,8 @@ func runDiff(c *urfave.Context) error {
 	if err != nil {
 		return cli.Usagef("--fail-on: %w", err)
 	}
-	paths := [2][]string{append(arguments[:1:1], c.StringSlice("repeat-before")...), append(arguments[1:2:2], c.StringSlice("repeat-after")...)}
+	paths := [2][]string{append(arguments[:1:1], c.StringSlice("repeat-before")...), append(arguments[1:2:2],
+		c.StringSlice("repeat-after")...)}
 	sides, err := loadSides(c, paths, diff.Load)
 	if err == nil && sides[0].What != sides[1].What {
 		// One has no steps: what both have is the work as a whole.

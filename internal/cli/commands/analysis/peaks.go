@@ -54,7 +54,8 @@ func runPeaks(c *urfave.Context) error {
 	if c.Bool("json") {
 		return answer.JSON(c, m)
 	}
-	fmt.Fprintf(c.App.Writer, "%s: %.1f GFLOP/s of fp32 with %s on %d threads (%.1f on one), %.1f GB/s of memory (read and written together).\n",
+	fmt.Fprintf(c.App.Writer, "%s: %.1f GFLOP/s of fp32 with %s on %d threads (%.1f on one), %.1f GB/s of memory (read and written "+
+		"together).\n",
 		m.Processor, m.FLOPs/1e9, m.With, m.Threads, m.FLOPsOne/1e9, m.Bytes/1e9)
 	fmt.Fprintf(c.App.Writer, "Work of less than %.1f operations a byte is bound by memory here.\n", m.Ridge())
 	return nil

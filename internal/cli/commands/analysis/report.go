@@ -41,7 +41,8 @@ func ReportCommand() *urfave.Command {
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},
 			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `FILE` (default: standard output)"},
 			&urfave.IntFlag{Name: "top", Value: 15, Usage: "show the `N` largest of each table; 0 is all (JSON: always all)"},
-			&urfave.StringFlag{Name: "peaks", Usage: "take the peaks of devices from `FILE` first: JSON as ebpfprof peaks --devices --json writes it"},
+			&urfave.StringFlag{Name: "peaks", Usage: "take the peaks of devices from `FILE` first: JSON as ebpfprof peaks --devices " +
+				"--json writes it"},
 		}, answer.PartFlags()...),
 		Action: runReport,
 	}

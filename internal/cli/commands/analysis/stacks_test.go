@@ -69,7 +69,8 @@ func TestStacksTakesItsFlagsBehindTheDataset(t *testing.T) {
 	if e := json.Unmarshal([]byte(out), &got); e != nil || code != 0 {
 		t.Fatalf("%d, %v, %v\n%s", code, err, e, out)
 	}
-	if len(got.Stacks) != 2 || got.WeightNS != 5e9 || got.Stacks[0].WeightNS != 3e9 || *got.Stacks[1].Frames[0].Offset != 64 || got.Stacks[1].Frames[1].Offset != nil {
+	if len(got.Stacks) != 2 || got.WeightNS != 5e9 || got.Stacks[0].WeightNS != 3e9 || *got.Stacks[1].Frames[0].Offset != 64 ||
+		got.Stacks[1].Frames[1].Offset != nil {
 		t.Errorf("%s", out)
 	}
 }

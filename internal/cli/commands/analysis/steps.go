@@ -55,7 +55,8 @@ func withSteps(c *urfave.Context, then func(*dataset.DB, []timeline.Thread) erro
 	return withStepsOf(c, answer.Restrict, then)
 }
 
-func withStepsOf(c *urfave.Context, restrict func(*urfave.Context, *dataset.DB) error, then func(*dataset.DB, []timeline.Thread) error) error {
+func withStepsOf(c *urfave.Context, restrict func(*urfave.Context, *dataset.DB) error, then func(*dataset.DB,
+	[]timeline.Thread) error) error {
 	return answer.Ask(c, func(db *dataset.DB) error {
 		if err := restrict(c, db); err != nil {
 			return err

@@ -57,7 +57,8 @@ var weighted = []string{"host_ns", "device_ns", "bytes"}
 // agree has the tree's times of operators, where they are estimates from slices, be those of the report: samples and the
 // clock correct them there.
 func agree(c *urfave.Context, db *dataset.DB, tree *calltree.Node) error {
-	if !tree.Sliced() || !slices.Contains(tree.Metrics(), "host_ns") || c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") || c.IsSet("to") {
+	if !tree.Sliced() || !slices.Contains(tree.Metrics(), "host_ns") || c.IsSet("rank") || c.IsSet("step") || c.IsSet("from") ||
+		c.IsSet("to") {
 		return nil
 	}
 	r, err := report.Build(c.Context, db, report.Options{})
@@ -88,7 +89,8 @@ func runTree(c *urfave.Context, db *dataset.DB) error {
 		return err
 	}
 	line := answer.NewProgress(c)
-	tree, err := calltree.Load(c.Context, db, calltree.Options{Native: c.Bool("native"), Progress: func(part float64) { line.Say("reading: %d %%", int(100*part)) }})
+	tree, err := calltree.Load(c.Context, db, calltree.Options{Native: c.Bool("native"),
+		Progress: func(part float64) { line.Say("reading: %d %%", int(100*part)) }})
 	line.End()
 	if err != nil {
 		return err

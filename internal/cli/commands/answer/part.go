@@ -83,7 +83,8 @@ func restrict(c *urfave.Context, db *dataset.DB, part dataset.Part, step bool) e
 		part.From, part.Until = step.Begin, step.Until()
 	case c.IsSet("from") || c.IsSet("to"):
 		var first int64
-		if err := db.Row(c.Context, "SELECT coalesce(min(ts), 0)::BIGINT FROM (SELECT min(ts_ns) AS ts FROM span UNION ALL SELECT min(ts_ns) FROM sample)", nil, &first); err != nil {
+		if err := db.Row(c.Context, "SELECT coalesce(min(ts), 0)::BIGINT FROM (SELECT min(ts_ns) AS ts FROM span UNION ALL SELECT min(ts_ns) "+
+			"FROM sample)", nil, &first); err != nil {
 			return err
 		}
 		if c.IsSet("from") {

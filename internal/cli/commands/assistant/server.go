@@ -42,7 +42,8 @@ func New(paths []string, run Runner) (*mcp.Server, error) {
 		return nil, err
 	}
 	s := &server{of: of, run: run, trust: map[string][]string{}}
-	m := mcp.NewServer(&mcp.Implementation{Name: "ebpfprof", Version: cmp.Or(version.Version, "unknown")}, &mcp.ServerOptions{Instructions: instructions})
+	m := mcp.NewServer(&mcp.Implementation{Name: "ebpfprof", Version: cmp.Or(version.Version, "unknown")},
+		&mcp.ServerOptions{Instructions: instructions})
 	s.addTools(m)
 	return m, s.addDocuments(m)
 }
@@ -187,7 +188,8 @@ func (q question) number(name string, n int) question {
 // linesQuery sums samples by each line of Python that is on their stacks.
 func linesQuery(file string) string {
 	return `WITH line AS (SELECT DISTINCT session_id, stack_id, f.file, f.line, f."function"
-	FROM (SELECT session_id, stack_id, unnest(frames) AS f FROM stack) WHERE f.kind = 'python' AND ends_with(f.file, '` + strings.ReplaceAll(file, "'", "''") + `'))
+	FROM (SELECT session_id, stack_id, unnest(frames) AS f FROM stack) WHERE f.kind = 'python'
+	AND ends_with(f.file, '` + strings.ReplaceAll(file, "'", "''") + `'))
 SELECT file, line, "function", round(coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0) / 1e6, 3) AS cpu_ms,
 	round(coalesce(sum(weight_ns) FILTER (state = 'off_cpu'), 0) / 1e6, 3) AS wait_ms
 FROM sample JOIN line USING (session_id, stack_id) GROUP BY ALL ORDER BY cpu_ms + wait_ms DESC, file, line LIMIT 200`
@@ -196,7 +198,8 @@ FROM sample JOIN line USING (session_id, stack_id) GROUP BY ALL ORDER BY cpu_ms 
 // add gives the server a tool that runs the command line of ask.
 func add[In any](s *server, m *mcp.Server, name, description string, ask func(In) (question, error)) {
 	closed := false
-	tool := &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed}}
+	tool := &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true,
+		OpenWorldHint: &closed}}
 	mcp.AddTool(m, tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		q, err := ask(in)
 		if err != nil {

@@ -48,9 +48,10 @@ over a bound; 1 a run failed; 2 usage.`
 func Command(records bool) *urfave.Command {
 	cli.CompleteValues("bench format", results.Formats)
 	return &urfave.Command{
-		Name:            "bench",
-		Usage:           "benchmark an unmodified job: throughput, epoch length, communication, IO, loss",
-		UsageText:       "ebpfprof bench [--repeat 5] [--warmup 1] [--batch 64] -- COMMAND [ARGUMENT …]\nebpfprof bench SUITE.yaml [--system S] [--only NAME] [--dry-run | --describe]",
+		Name:  "bench",
+		Usage: "benchmark an unmodified job: throughput, epoch length, communication, IO, loss",
+		UsageText: "ebpfprof bench [--repeat 5] [--warmup 1] [--batch 64] -- COMMAND [ARGUMENT …]\nebpfprof bench SUITE.yaml [--system " +
+			"S] [--only NAME] [--dry-run | --describe]",
 		Description:     description,
 		Flags:           flags(),
 		HideHelpCommand: true,
@@ -80,7 +81,8 @@ func flags() []urfave.Flag {
 		&urfave.StringFlag{Name: "store", Value: defaultStore, Usage: "keep results in `DIR`"},
 		&urfave.BoolFlag{Name: "discard-recordings", Usage: "keep the numbers only, not the recordings"},
 		&urfave.StringFlag{Name: "level", Value: "window", Usage: "how much to record, as in run"},
-		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the recording may take, as in run", DefaultText: "that of run"},
+		&urfave.StringFlag{Name: "budget", Usage: "the `SHARE` of the job's time that the recording may take, as in run",
+			DefaultText: "that of run"},
 		&urfave.StringFlag{Name: "session-extras", Usage: "keep `KEY=VALUE[,…]` with the session, to select it by"},
 		&urfave.StringFlag{Name: "format", Value: "text", Usage: strings.Join(results.Formats(), ", ")},
 		&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},

@@ -79,6 +79,7 @@ func measureFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.IntFlag{Name: "batch", Usage: "samples in a step of one process, `N`", DefaultText: "what the data loader puts together"},
 		&urfave.IntFlag{Name: "steps-per-epoch", Usage: "steps in an epoch, `N`", DefaultText: "by the ends of the data loader"},
-		&urfave.StringFlag{Name: "loss", Usage: "find the loss in the job's output by `REGEX`, whose last group is the number", DefaultText: "loss: NUMBER"},
+		&urfave.StringFlag{Name: "loss", Usage: "find the loss in the job's output by `REGEX`, whose last group is the number",
+			DefaultText: "loss: NUMBER"},
 	}
 }

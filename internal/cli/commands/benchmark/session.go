@@ -46,13 +46,15 @@ func runCases(c *urfave.Context, cases []*pipeline.Case, format string) error {
 	}
 	host, _ := os.Hostname()
 	k := &keeper{store: s, session: store.Session{
-		ID: store.NewID(time.Now()), Begin: time.Now().UnixNano(), Tool: version.Version, Command: strings.Join(os.Args, " "), Host: host, Extras: extras,
+		ID: store.NewID(time.Now()), Begin: time.Now().UnixNano(), Tool: version.Version, Command: strings.Join(os.Args, " "), Host: host,
+		Extras: extras,
 	}}
 	if err := s.AddSession(k.session); err != nil {
 		return cli.Failed(err)
 	}
 	say := newProgress(c)
-	runner := &pipeline.Runner{Record: record, Machine: inventory.Machine(os.DirFS("/"), host, runtime.NumCPU()), Say: say.say, Keep: !c.Bool("discard-recordings")}
+	runner := &pipeline.Runner{Record: record, Machine: inventory.Machine(os.DirFS("/"), host, runtime.NumCPU()), Say: say.say,
+		Keep: !c.Bool("discard-recordings")}
 	with, stop := untilInterrupted(c)
 	ended := runner.All(with.Context, cases, policy(c), k.place, k.keep)
 	stop()

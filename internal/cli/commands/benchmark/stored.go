@@ -234,7 +234,8 @@ func runCompare(c *urfave.Context) error {
 	if len(t.Rows) == 0 {
 		return cli.Failed(errors.New("nothing is on both sides: no benchmark of the same name ran on the same system and environ"))
 	}
-	out := &compare.Comparison{Differs: inventory.Differences(left.Inventories, right.Inventories), Left: left.Runs, Right: right.Runs, Table: t}
+	out := &compare.Comparison{Differs: inventory.Differences(left.Inventories, right.Inventories), Left: left.Runs, Right: right.Runs,
+		Table: t}
 	err = answer.To(c, func(w io.Writer) error {
 		if format == "json" {
 			return out.WriteJSON(w)

@@ -29,9 +29,11 @@ func made(t *testing.T) string {
 			t.Fatal(err)
 		}
 		for k, mean := range means {
-			run := store.Run{Session: id, ID: fmt.Sprintf("%s:%04d", id, k+1), Name: "train %lr=1", Base: "train", System: "a", Partition: "p", Environ: "e", Repeat: int32(k),
+			run := store.Run{Session: id, ID: fmt.Sprintf("%s:%04d", id, k+1), Name: "train %lr=1", Base: "train", System: "a", Partition: "p",
+				Environ: "e", Repeat: int32(k),
 				Attempt: 1, Begin: begin + int64(k), End: begin + int64(k) + 1e9, Command: "python train.py", Result: "pass",
-				Inventory: fmt.Sprintf(`[{"key":"cpu","value":"model %d"}]`, i), Parameter: `{"lr":"1"}`, Periods: "[1,2,3]", Stages: `[{"name":"run","seconds":1}]`}
+				Inventory: fmt.Sprintf(`[{"key":"cpu","value":"model %d"}]`, i), Parameter: `{"lr":"1"}`, Periods: "[1,2,3]",
+				Stages: `[{"name":"run","seconds":1}]`}
 			number := store.Number{Session: id, Run: run.ID, Name: "throughput", Unit: "samples/s", Value: &mean, Of: 100, From: "steps",
 				Ref: new(100.0), Lower: new(-0.1), Upper: new(0.1), Result: "pass"}
 			if mean < 90 {
@@ -67,10 +69,12 @@ func TestSessionsAreListedShownAndDeleted(t *testing.T) {
 	root := made(t)
 	contains(t, bench(t, "list", root), "20261121T120000Z-000000", "2026-11-22 12:00:00", "train %lr=1", `{"branch":"b1"}`)
 	var sessions []listed
-	if err := json.Unmarshal([]byte(bench(t, "list", root, "--json")), &sessions); err != nil || len(sessions) != 2 || sessions[1].Failures != 3 || sessions[0].Runs != 3 {
+	if err := json.Unmarshal([]byte(bench(t, "list", root, "--json")), &sessions); err != nil || len(sessions) != 2 ||
+		sessions[1].Failures != 3 || sessions[0].Runs != 3 {
 		t.Errorf("%+v, %v", sessions, err)
 	}
-	contains(t, bench(t, "show", root), "missed", "80 ", "77.52 to 82.48", "power: no meter", "cpu model 1", "Run 1, attempt 1: fail in stage performance")
+	contains(t, bench(t, "show", root), "missed", "80 ", "77.52 to 82.48", "power: no meter", "cpu model 1",
+		"Run 1, attempt 1: fail in stage performance")
 	contains(t, bench(t, "show", root, "20261121"), "held", "100 ", "cpu model 0")
 	contains(t, bench(t, "delete", root, "20261121"), "deleted 20261121T120000Z-000000")
 	if out := bench(t, "list", root); strings.Contains(out, "20261121") || !strings.Contains(out, "20261122") {
@@ -95,7 +99,8 @@ func TestASessionIsWrittenForMachines(t *testing.T) {
 	if err := xml.Unmarshal([]byte(bench(t, "show", root, "--format", "junit")), &suites); err != nil {
 		t.Fatal(err)
 	}
-	if s := suites.Suites[0]; s.Tests != 4 || s.Failures != 4 || len(s.Cases) != 4 || s.Cases[0].Failure.Message != "failed to meet its reference" {
+	if s := suites.Suites[0]; s.Tests != 4 || s.Failures != 4 || len(s.Cases) != 4 ||
+		s.Cases[0].Failure.Message != "failed to meet its reference" {
 		t.Errorf("%+v", s)
 	}
 	rows, err := csv.NewReader(strings.NewReader(bench(t, "show", root, "--format", "csv"))).ReadAll()
@@ -130,7 +135,8 @@ func TestComparisonsNameWhatDiffersFirst(t *testing.T) {
 		t.Errorf("what differs stands behind the table:\n%s", out)
 	}
 	// The same by an expression over sessions, and by a period.
-	for _, spec := range []string{`?branch=="b1"/?branch=="b0"/mean:/`, "20261122:20261123/20261121:20261122/mean:basename,lr,pvar/", "20261122T120000Z-000001/20261121T120000Z-000000/p50:/"} {
+	for _, spec := range []string{`?branch=="b1"/?branch=="b0"/mean:/`, "20261122:20261123/20261121:20261122/mean:basename,lr,pvar/",
+		"20261122T120000Z-000001/20261121T120000Z-000000/p50:/"} {
 		contains(t, bench(t, "compare", root, spec, "--number", "throughput"), "-20", "worse")
 	}
 	var rows struct {

@@ -83,7 +83,8 @@ func addNote(c *urfave.Context, db *dataset.DB, text string) error {
 	}
 	if c.IsSet("at") {
 		var first int64
-		err := db.Row(c.Context, "SELECT coalesce(min(ts), 0)::BIGINT FROM (SELECT min(ts_ns) AS ts FROM span UNION ALL SELECT min(ts_ns) FROM sample)", nil, &first)
+		err := db.Row(c.Context, "SELECT coalesce(min(ts), 0)::BIGINT FROM (SELECT min(ts_ns) AS ts FROM span UNION ALL SELECT min(ts_ns) "+
+			"FROM sample)", nil, &first)
 		if err != nil {
 			return err
 		}

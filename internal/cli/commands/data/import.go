@@ -41,7 +41,8 @@ func ImportCommand() *urfave.Command {
 		ArgsUsage:   "FILE…",
 		Description: importDescription,
 		Flags: []urfave.Flag{
-			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name with .dataset)"},
+			&urfave.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write the dataset into `DIRECTORY` (default: the first file's name " +
+				"with .dataset)"},
 			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "omit command lines, directories and host names"},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors"},
 		},

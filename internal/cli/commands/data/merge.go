@@ -100,7 +100,8 @@ func unmatchedSentence(m *event.MergedTrace) string {
 
 // MergeOnDemand merges the trace that a recorded process's own profiler wrote, and says what it found.
 func MergeOnDemand(ctx context.Context, dataset, trace string, pid int, redacted bool) (string, error) {
-	m, err := merge.Trace(ctx, dataset, trace, merge.Options{ToolVersion: version.Version, Redact: redacted, PID: int32(pid), Method: event.MergedOnDemand})
+	m, err := merge.Trace(ctx, dataset, trace, merge.Options{ToolVersion: version.Version, Redact: redacted, PID: int32(pid),
+		Method: event.MergedOnDemand})
 	if err != nil {
 		return "", err
 	}
@@ -130,7 +131,8 @@ func boundsSentence(m *event.MergedTrace) string {
 
 // MergeActivities puts what CUPTI recorded in a job into its recording, and says what it found and what is missing.
 func MergeActivities(ctx context.Context, dataset, chunks string, redacted bool) (found, missing []string, err error) {
-	all, missing, err := merge.Activities(ctx, dataset, chunks, merge.Options{ToolVersion: version.Version, Redact: redacted, Method: event.MergedCUPTI})
+	all, missing, err := merge.Activities(ctx, dataset, chunks, merge.Options{ToolVersion: version.Version, Redact: redacted,
+		Method: event.MergedCUPTI})
 	for _, m := range all {
 		found = append(found, activitiesSentence(&m))
 	}
@@ -139,7 +141,8 @@ func MergeActivities(ctx context.Context, dataset, chunks string, redacted bool)
 
 // activitiesSentence says what CUPTI's records had in common with a recording.
 func activitiesSentence(m *event.MergedTrace) string {
-	text := fmt.Sprintf("pid %d: %d rows of devices by CUPTI, %d of them with their recorded launch; %d of %d calls that gave the devices work were recorded",
+	text := fmt.Sprintf("pid %d: %d rows of devices by CUPTI, %d of them with their recorded launch; %d of %d calls that gave the devices "+
+		"work were recorded",
 		m.PID, m.DeviceRows, m.Launched, m.Matched, m.Calls)
 	if m.OutsideSlices > 0 {
 		text += fmt.Sprintf(" (%d lie between slices)", m.OutsideSlices)

@@ -58,7 +58,8 @@ func runCompare(c *urfave.Context) error {
 	if err != nil {
 		return cli.Usagef("--fail-on: %w", err)
 	}
-	q := history.Question{Job: c.String("job"), Since: c.Duration("since"), Ago: c.Duration("ago"), Look: c.Duration("look"), FailOnPercent: failOn}
+	q := history.Question{Job: c.String("job"), Since: c.Duration("since"), Ago: c.Duration("ago"), Look: c.Duration("look"),
+		FailOnPercent: failOn}
 	db, closing, err := openStore(c, arguments[0], q.Since+max(q.Ago, q.Look))
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func keeps(t *testing.T, where string, command []string, variable string) {
 func TestTheRegistrarIsDeployedAsItIsCalled(t *testing.T) {
 	unit := deployed(t, "ebpfprof-registrar.service")
 	start := settings(unit, "ExecStart")
-	if len(start) != 1 || !slices.Equal(settings(unit, "Type"), []string{"oneshot"}) || !slices.Equal(settings(unit, "CapabilityBoundingSet"), []string{""}) ||
+	if len(start) != 1 || !slices.Equal(settings(unit, "Type"), []string{"oneshot"}) || !slices.Equal(settings(unit, "CapabilityBoundingSet"),
+		[]string{""}) ||
 		len(settings(unit, "Environment")) != 1 || !strings.HasPrefix(settings(unit, "Environment")[0], "EBPFPROF_STORE=") {
 		t.Fatalf("the unit\n%s", unit)
 	}
@@ -89,7 +90,8 @@ func TestTheRegistrarIsDeployedAsItIsCalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := job.Spec.JobTemplate.Spec.Template.Spec
-	if job.APIVersion != "batch/v1" || job.Kind != "CronJob" || len(strings.Fields(job.Spec.Schedule)) != 5 || pod.RestartPolicy != "Never" || len(pod.Containers) != 1 ||
+	if job.APIVersion != "batch/v1" || job.Kind != "CronJob" || len(strings.Fields(job.Spec.Schedule)) != 5 || pod.RestartPolicy != "Never" ||
+		len(pod.Containers) != 1 ||
 		len(pod.Containers[0].Env) != 1 || pod.Containers[0].Env[0].Name != "EBPFPROF_STORE" {
 		t.Fatalf("%+v", job)
 	}

@@ -14,8 +14,9 @@ func Command() *urfave.Command {
 		Name:            "fleet",
 		Usage:           "analyse jobs with many workers",
 		HideHelpCommand: true,
-		Subcommands:     []*urfave.Command{uploadCommand(), reportCommand(), compareCommand(), verdictCommand(), captureCommand(), registrarCommand(), hangCommand(), whatIfCommand()},
-		OnUsageError:    func(_ *urfave.Context, err error, _ bool) error { return cli.Mistaken(err) },
+		Subcommands: []*urfave.Command{uploadCommand(), reportCommand(), compareCommand(), verdictCommand(), captureCommand(),
+			registrarCommand(), hangCommand(), whatIfCommand()},
+		OnUsageError: func(_ *urfave.Context, err error, _ bool) error { return cli.Mistaken(err) },
 		Action: func(c *urfave.Context) error {
 			if c.Args().Present() {
 				return cli.Usagef("fleet has no command %q: ebpfprof fleet --help lists them", c.Args().First())

@@ -131,7 +131,8 @@ func TestAStoreToWhichNothingWasUploadedIsNoFailureOfTheRegistrar(t *testing.T) 
 			t.Errorf("%q: %d, %q, %v", arguments, code, out, err)
 		}
 	}
-	if _, _, code, err := testcommand.Run(Command(), "report", empty); code != 1 || !strings.Contains(fmt.Sprint(err), "nothing has been uploaded yet") {
+	if _, _, code, err := testcommand.Run(Command(), "report", empty); code != 1 || !strings.Contains(fmt.Sprint(err),
+		"nothing has been uploaded yet") {
 		t.Errorf("%d, %v", code, err)
 	}
 }
@@ -143,7 +144,8 @@ func TestTheRegistrarSaysWhatItDid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range int64(5) {
-		b := store.Batch{Session: fmt.Sprint(n), Job: "j", Host: "h", Patterns: []pattern.Pattern{{BeginNS: n * 1e9, EndNS: n*1e9 + 1, Name: "f"}}}
+		b := store.Batch{Session: fmt.Sprint(n), Job: "j", Host: "h", Patterns: []pattern.Pattern{{BeginNS: n * 1e9, EndNS: n*1e9 + 1,
+			Name: "f"}}}
 		if _, err := store.Send(t.Context(), s, b); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +160,8 @@ func TestTheRegistrarSaysWhatItDid(t *testing.T) {
 		{[]string{"--json", "--keep-days", "0"}, `"removed":0`},
 	} {
 		out, warnings, _, err := testcommand.Run(Command(), append(append([]string{"registrar"}, c.arguments...), directory)...)
-		if err != nil || !strings.Contains(out, c.says) || strings.Contains(warnings, "removed for its age") == slices.Contains(c.arguments, "0") {
+		if err != nil || !strings.Contains(out, c.says) || strings.Contains(warnings,
+			"removed for its age") == slices.Contains(c.arguments, "0") {
 			t.Errorf("%q: %q, %q, %v", c.arguments, out, warnings, err)
 		}
 	}

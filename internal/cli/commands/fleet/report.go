@@ -35,7 +35,8 @@ func reportCommand() *urfave.Command {
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{Name: "job", Usage: "the job's `NAME`", DefaultText: "the one seen last"},
 			&urfave.DurationFlag{Name: "since", Usage: "how much `TIME` before the newest pattern", DefaultText: "1m"},
-			&urfave.StringFlag{Name: "engine", Value: "duckdb", Usage: "the engine that reads the store: duckdb, or spark (Apache Spark's spark-submit in PATH)"},
+			&urfave.StringFlag{Name: "engine", Value: "duckdb", Usage: "the engine that reads the store: duckdb, or spark (Apache Spark's " +
+				"spark-submit in PATH)"},
 			&urfave.StringFlag{Name: "master", Value: spark.Local, Usage: "Spark's master `URL`"},
 			&urfave.StringFlag{Name: "format", Value: "text", Usage: "text, json or html"},
 			&urfave.BoolFlag{Name: "json", Usage: "the same as --format json"},

@@ -28,8 +28,10 @@ func TestForeignReadersSparkReportsOfABucketWhatDuckDBDoes(t *testing.T) {
 			beta = 0.5
 		}
 		const begin = 1_790_000_000_000_000_000
-		all = append(all, pattern.Pattern{Host: "h", PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: begin + 20e9, ObservedNS: 20e9, Coverage: 1,
-			Basis: pattern.Sampled, Function: 1, Class: pattern.Python, Name: "tokenize", Resource: "cpu", Beta: beta, BetaLo: beta - 0.01, BetaHi: beta + 0.01, Mu: 0.9})
+		all = append(all, pattern.Pattern{Host: "h", PID: 100 + rank, Rank: rank, BeginNS: begin, EndNS: begin + 20e9, ObservedNS: 20e9,
+			Coverage: 1,
+			Basis:    pattern.Sampled, Function: 1, Class: pattern.Python, Name: "tokenize", Resource: "cpu", Beta: beta, BetaLo: beta - 0.01,
+			BetaHi: beta + 0.01, Mu: 0.9})
 	}
 	if _, err := store.Send(t.Context(), bucket, store.Batch{Session: "s", Job: "llama", Host: "h", Patterns: all}); err != nil {
 		t.Fatal(err)

@@ -68,7 +68,8 @@ func openEngine(c *urfave.Context, location string) (report.Source, func(), erro
 	case engine != "spark":
 		return nil, nil, cli.Usagef("--engine %q: choose duckdb or spark", engine)
 	case store.IsBucket(location) && !spark.OnThisMachine(c.String("master")):
-		return nil, nil, cli.Mistaken(errors.New("the workers of a cluster have no copy of a bucket: take --master 'local[*]', or --engine duckdb"))
+		return nil, nil, cli.Mistaken(errors.New("the workers of a cluster have no copy of a bucket: take --master 'local[*]', or " +
+			"--engine duckdb"))
 	}
 	directory, remove, err := localStore(c, location, c.Duration("since"))
 	if err != nil {

@@ -29,7 +29,8 @@ func isStore(location string) bool {
 // runStoredHang says what agents have found.
 func runStoredHang(c *urfave.Context, location string) error {
 	if c.String("dump") != "" {
-		return cli.Mistaken(errors.New("--dump needs a recording: the dumps of hangs that agents detected are in their spools; the answer lists them"))
+		return cli.Mistaken(errors.New("--dump needs a recording: the dumps of hangs that agents detected are in their spools; the " +
+			"answer lists them"))
 	}
 	db, closing, err := openStore(c, location, c.Duration("since"))
 	if err != nil {

@@ -27,7 +27,8 @@ func nodeHang(host string, waits map[int64]int64) *hang.Recording {
 			last, file = number, "train.py"
 			r.Waits[hang.Of{Group: 77, PID: pid}] = hang.Wait{Number: number, Seconds: 5, Collective: "gloo::allreduce"}
 		}
-		r.Members = append(r.Members, hang.Member{Group: 77, Name: "default_pg", PID: pid, Rank: rank, Ranks: 3, Number: &last, Collective: "gloo::allreduce"})
+		r.Members = append(r.Members, hang.Member{Group: 77, Name: "default_pg", PID: pid, Rank: rank, Ranks: 3, Number: &last,
+			Collective: "gloo::allreduce"})
 		r.Processes = append(r.Processes, hang.Known{PID: pid, Rank: &rank})
 		r.Threads[pid] = []hang.Thread{{TIDs: []int64{pid}, Main: true, Still: &still, Whole: true, Frames: []hang.Frame{
 			{Kind: "native", Function: "clock_nanosleep", Module: "libc.so.6"}, {Kind: "python", Function: "work", File: file, Line: 88}}}}
@@ -38,7 +39,8 @@ func nodeHang(host string, waits map[int64]int64) *hang.Recording {
 func putHang(t *testing.T, s store.Store, job string, at time.Time, r *hang.Recording) {
 	t.Helper()
 	v := hang.Judge(r)
-	if err := store.PutHang(t.Context(), s, store.Hang{Job: job, Tool: "1", At: at.UnixNano(), Since: at.Add(-5 * time.Second).UnixNano(), Verdict: &v, Recording: r,
+	if err := store.PutHang(t.Context(), s, store.Hang{Job: job, Tool: "1", At: at.UnixNano(), Since: at.Add(-5 * time.Second).UnixNano(),
+		Verdict: &v, Recording: r,
 		Dump: "/spool/" + r.Host}); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,8 @@ func TestHangOfAStoreJudgesWhatItsNodesKnewTogether(t *testing.T) {
 		"  missing  rank 1    node-b  pid 101      last asked for 41 (gloo::allreduce); last seen at cleanup.py:88 work\n",
 		"  waits    rank 2    node-a  pid 102      gloo::allreduce  train.py:88 work\n",
 		"stack of what missing: rank 1, main thread, still for 4.5 s\n    c  clock_nanosleep  [libc.so.6]\n    py work  cleanup.py:88\n",
-		"dumps of the flight recorder's format: node-a:/spool/node-a\n", ": of 3 ranks 1 wait in collective 42 (gloo::allreduce), for 5.0 s when that was written; rank 2 has not come (at cleanup.py:88 work); 1 more are in no recording given\n",
+		"dumps of the flight recorder's format: node-a:/spool/node-a\n", ": of 3 ranks 1 wait in collective 42 (gloo::allreduce), for 5.0 s " +
+			"when that was written; rank 2 has not come (at cleanup.py:88 work); 1 more are in no recording given\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q", want)
@@ -74,11 +77,13 @@ func TestHangOfAStoreJudgesWhatItsNodesKnewTogether(t *testing.T) {
 	if err != nil || code != 0 || t.Failed() || strings.Count(text, "before: ") != 1 {
 		t.Errorf("%d, %v:\n%s", code, err, text)
 	}
-	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "other \x1b[31m"); err != nil || !strings.Contains(text, `job other \x1b[31m was blocked`) ||
+	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "other \x1b[31m"); err != nil || !strings.Contains(text,
+		`job other \x1b[31m was blocked`) ||
 		!strings.Contains(text, "2 ranks have not come: rank 1 (at cleanup.py:88 work), rank 2 (at cleanup.py:88 work)") {
 		t.Errorf("%v:\n%q", err, text)
 	}
-	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "nobody"); err != nil || text != "no agent has detected blocked ranks, of job nobody, in the last 24h0m0s\n" {
+	if text, _, _, err = testcommand.Run(Command(), "hang", location, "--job", "nobody"); err != nil ||
+		text != "no agent has detected blocked ranks, of job nobody, in the last 24h0m0s\n" {
 		t.Errorf("%v: %q", err, text)
 	}
 	// Once it makes steps again that is said.
@@ -101,8 +106,10 @@ func TestHangOfAStoreJudgesWhatItsNodesKnewTogether(t *testing.T) {
 			}
 		}
 	}
-	if err != nil || json.Unmarshal([]byte(text), &answer) != nil || answer.Job != "llama" || len(answer.Incidents) != 2 || !answer.Incidents[0].StepsAfter ||
-		answer.Incidents[0].Kind != hang.KindMissing || len(answer.Incidents[0].Hosts) != 2 || answer.Incidents[0].Report.Groups[0].Missing[0].Rank != 1 {
+	if err != nil || json.Unmarshal([]byte(text), &answer) != nil || answer.Job != "llama" || len(answer.Incidents) != 2 ||
+		!answer.Incidents[0].StepsAfter ||
+		answer.Incidents[0].Kind != hang.KindMissing || len(answer.Incidents[0].Hosts) != 2 ||
+		answer.Incidents[0].Report.Groups[0].Missing[0].Rank != 1 {
 		t.Errorf("%v: %s", err, text)
 	}
 }

@@ -70,7 +70,8 @@ func runUpload(c *urfave.Context) error {
 		}
 		all = append(all, one)
 		if !c.Bool("json") {
-			fmt.Fprintf(c.App.Writer, "%s: job %s, %d patterns and %d steps in %s instead of %s: %.0f times less\n", one.Dataset, printable.Text(one.Job),
+			fmt.Fprintf(c.App.Writer, "%s: job %s, %d patterns and %d steps in %s instead of %s: %.0f times less\n", one.Dataset,
+				printable.Text(one.Job),
 				one.Patterns, one.Steps, amount.Bytes(one.PatternBytes), amount.Bytes(one.EventBytes), one.Factor)
 		}
 	}

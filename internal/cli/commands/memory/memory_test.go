@@ -135,7 +135,8 @@ func TestSolveIsInterrupted(t *testing.T) {
 	}
 	for i := range 600 {
 		lower := random(60)
-		text.WriteString(strings.Join([]string{digits(uint64(i)), digits(lower), digits(lower + 1 + random(40)), digits(1 + random(50))}, ",") + "\n")
+		text.WriteString(strings.Join([]string{digits(uint64(i)), digits(lower), digits(lower + 1 + random(40)), digits(1 + random(50))},
+			",") + "\n")
 	}
 	job := exec.Command(command, "memory", "solve", instanceFile(t, text.String()), "--json", "--time", "5m")
 	var out strings.Builder
@@ -247,7 +248,8 @@ func TestExportEndsASnapshotAtThePeak(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]string{{"--format", "memory_viz", "--at", "noon"}, {"--format", "perfetto", "--at", "peak"}} {
-		if out, err := exec.Command(program, append([]string{"export", dataset, "-o", filepath.Join(dir, "x")}, wrong...)...).CombinedOutput(); err == nil {
+		if out, err := exec.Command(program, append([]string{"export", dataset, "-o", filepath.Join(dir, "x")},
+			wrong...)...).CombinedOutput(); err == nil {
 			t.Errorf("%q is taken: %s", wrong, out)
 		}
 	}

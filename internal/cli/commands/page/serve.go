@@ -89,7 +89,8 @@ func runServe(c *urfave.Context) error {
 	fmt.Fprintf(c.App.Writer, "%s\n", address)
 	fmt.Fprintf(c.App.ErrWriter, "serving %s; Ctrl-C ends it\n", printable.Text(path))
 	if c.IsSet("socket") {
-		fmt.Fprintf(c.App.ErrWriter, "on your machine: ssh -L 8080:%s HOST, then open the address there\n", printable.Text(listener.Addr().String()))
+		fmt.Fprintf(c.App.ErrWriter, "on your machine: ssh -L 8080:%s HOST, then open the address there\n",
+			printable.Text(listener.Addr().String()))
 	}
 	if c.Bool("open") {
 		remove, err := openBrowser(address)

@@ -13,7 +13,8 @@ import (
 
 func TestALinkLosesItsHostAndItsToken(t *testing.T) {
 	for link, want := range map[string]string{
-		"http://127.0.0.1:8080/#token=abc&timeline?from=1ms": "timeline?from=1ms", "timeline?from=1ms&sel=7.7~3": "timeline?from=1ms&sel=7.7~3", "#flame": "flame", "": "",
+		"http://127.0.0.1:8080/#token=abc&timeline?from=1ms": "timeline?from=1ms", "timeline?from=1ms&sel=7.7~3": "timeline?from=1ms&sel=7.7~3",
+		"#flame": "flame", "": "",
 	} {
 		if got := fragment(link); got != want {
 			t.Errorf("%s: %s, want %s", link, got, want)
@@ -23,7 +24,8 @@ func TestALinkLosesItsHostAndItsToken(t *testing.T) {
 
 func serve(t *testing.T, arguments ...string) error {
 	t.Helper()
-	app := &urfave.App{Name: "ebpfprof", Writer: io.Discard, ErrWriter: io.Discard, Commands: []*urfave.Command{ServeCommand()}, ExitErrHandler: func(*urfave.Context, error) {}}
+	app := &urfave.App{Name: "ebpfprof", Writer: io.Discard, ErrWriter: io.Discard, Commands: []*urfave.Command{ServeCommand()},
+		ExitErrHandler: func(*urfave.Context, error) {}}
 	return app.RunContext(t.Context(), append([]string{"ebpfprof", "serve"}, arguments...))
 }
 

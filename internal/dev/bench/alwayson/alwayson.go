@@ -96,7 +96,8 @@ func (r *Results) Measure(program string, python setup.Interpreter, job string, 
 		return err
 	}
 	one.judge(steps.Ratios(with), steps.Ratios(before), steps.Ratios(after), taken)
-	one.both, one.bothFloor = figure.RatioOf(steps.Both(with), slices.Concat(steps.Both(before), steps.Both(after))), figure.RatioOf(steps.Both(after), steps.Both(before))
+	one.both, one.bothFloor = figure.RatioOf(steps.Both(with), slices.Concat(steps.Both(before), steps.Both(after))),
+		figure.RatioOf(steps.Both(after), steps.Both(before))
 	one.twinWindows = windowsOf(steps.TwinEnds(with))
 	*r = append(*r, one)
 	setup.Say("  %s", one)
@@ -160,9 +161,13 @@ func noise(floor figure.Estimate) float64 {
 const budget = 0.01
 
 func (r *result) String() string {
-	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; both × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d windows (the twin's: %d)",
-		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*noise(r.floor), r.both.Median, r.both.Low, r.both.High, 100*noise(r.bothFloor), 100*r.cpu, 100*r.watchingCPU,
-		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.seen.Status.Steps, r.seen.Status.Windows, r.twinWindows)
+	return fmt.Sprintf("%s, %s, %s: step × %.4f (%.4f … %.4f), floor ±%.1f %%; both × %.4f (%.4f … %.4f), floor ±%.1f %%; agent %.2f %% of "+
+		"a core (%.2f watching), RSS %s MiB, of the worker %s (in windows %.0f), store %.2f MB an hour, spool %.1f MB; %d steps seen, %d "+
+		"windows (the twin's: %d)",
+		r.python.Name, r.job, r.length.Round(time.Second), r.ratio.Median, r.ratio.Low, r.ratio.High, 100*noise(r.floor), r.both.Median,
+		r.both.Low, r.both.High, 100*noise(r.bothFloor), 100*r.cpu, 100*r.watchingCPU,
+		quarters(r.rss), quarters(r.worker), r.inWindows, r.store/1e6, float64(r.spool)/1e6, r.seen.Status.Steps, r.seen.Status.Windows,
+		r.twinWindows)
 }
 
 func quarters(values []float64) string {
@@ -181,11 +186,16 @@ func (r Results) Section(p *figure.Page) {
 		return
 	}
 	p.Line("## Always on\n\n%s\n", text)
-	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "both together", "floor", "CPU of a core", "while it watches", "RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows", "the twin's")
+	p.Table("job", "PyTorch", "for", "step, over without (95 %)", "floor", "both together", "floor", "CPU of a core", "while it watches",
+		"RSS of the worker, MiB", "in windows", "with the agent, MiB", "store, MB an hour", "spool, MB", "windows", "the twin's")
 	for _, o := range r {
-		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low, o.ratio.High),
-			fmt.Sprintf("±%.1f %%", 100*noise(o.floor)), fmt.Sprintf("%.4f (%.4f … %.4f)", o.both.Median, o.both.Low, o.both.High), fmt.Sprintf("±%.1f %%", 100*noise(o.bothFloor)), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU), quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
-			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.seen.Status.Windows), fmt.Sprint(o.twinWindows))
+		p.Row(o.job, o.python.Name, o.length.Round(time.Second).String(), fmt.Sprintf("%.4f (%.4f … %.4f)", o.ratio.Median, o.ratio.Low,
+			o.ratio.High),
+			fmt.Sprintf("±%.1f %%", 100*noise(o.floor)), fmt.Sprintf("%.4f (%.4f … %.4f)", o.both.Median, o.both.Low, o.both.High),
+			fmt.Sprintf("±%.1f %%", 100*noise(o.bothFloor)), fmt.Sprintf("%.2f %%", 100*o.cpu), fmt.Sprintf("%.2f %%", 100*o.watchingCPU),
+			quarters(o.worker), fmt.Sprintf("%.0f", o.inWindows), quarters(o.rss),
+			fmt.Sprintf("%.2f", o.store/1e6), fmt.Sprintf("%.1f", float64(o.spool)/1e6), fmt.Sprint(o.seen.Status.Windows),
+			fmt.Sprint(o.twinWindows))
 	}
 	p.Line("")
 }
@@ -195,10 +205,14 @@ func (r Results) Targets(p *figure.Page) {
 	for _, o := range r {
 		name := fmt.Sprintf("%s, %s", o.python.Name, o.job)
 		p.Row(fmt.Sprintf("always on for %s: step time within 1 %% plus the noise floor", o.length.Round(time.Minute)), name,
-			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*noise(o.floor)), figure.WithinNoise(o.ratio.Median-1 <= budget+noise(o.floor), noise(o.floor)))
-		p.Row("always on: agent and worker < 1 % of a core at `anchor`", name, fmt.Sprintf("%.2f %%", 100*o.watchingCPU), figure.Verdict(o.watchingCPU < budget))
-		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu, o.seen.Status.Windows), figure.Verdict(o.cpu < budget))
-		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)), figure.Verdict(slices.Max(o.worker) < 190))
+			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*(o.ratio.Median-1), 100*noise(o.floor)), figure.WithinNoise(o.ratio.Median-1 <= budget+
+				noise(o.floor), noise(o.floor)))
+		p.Row("always on: agent and worker < 1 % of a core at `anchor`", name, fmt.Sprintf("%.2f %%", 100*o.watchingCPU),
+			figure.Verdict(o.watchingCPU < budget))
+		p.Row("always on: agent and worker < 1 % of a core, windows included", name, fmt.Sprintf("%.2f %%, %d windows", 100*o.cpu,
+			o.seen.Status.Windows), figure.Verdict(o.cpu < budget))
+		p.Row("always on: RSS of the worker at `anchor` < 200 MB", name, fmt.Sprintf("%.0f MiB", slices.Max(o.worker)),
+			figure.Verdict(slices.Max(o.worker) < 190))
 		p.Row("always on: disk < 100 MB an hour and rank", name, fmt.Sprintf("%.1f MB", o.store/1e6), figure.Verdict(o.store < 100e6))
 	}
 }

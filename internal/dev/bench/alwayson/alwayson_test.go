@@ -37,7 +37,8 @@ func TestWatchingIsWithoutWindows(t *testing.T) {
 	begin := time.Unix(0, 0)
 	var taken []usage
 	cpu := 0.0
-	for i, state := range []string{agentrun.Watching, agentrun.Watching, "waiting", "window", agentrun.Watching, agentrun.Watching, agentrun.Watching} {
+	for i, state := range []string{agentrun.Watching, agentrun.Watching, "waiting", "window", agentrun.Watching, agentrun.Watching,
+		agentrun.Watching} {
 		taken = append(taken, usage{at: begin.Add(time.Duration(i) * 10 * time.Second), cpu: cpu, state: state})
 		if cpu += 0.05; state != agentrun.Watching {
 			cpu += 3

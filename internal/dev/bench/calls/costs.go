@@ -86,7 +86,11 @@ func (c *launchCosts) String() string {
 }
 
 func (c *launchCosts) page(p *figure.Page) {
-	p.Line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and which does nothing: %.1f ns a call without probes. Captured are the function, grid, block, shared memory and stream, three of them from the stack, and the return address; the end comes from a return probe. Four processes, each with its own copy of the library, launch in turn, %d at a time, %d rounds: what else the machine does only adds, so a time is the fastest round's; the multiple is the median (quartiles) of what each round has, because the machine's speed changes between rounds.\n",
+	p.Line("`cuLaunchKernel` of the stub libcuda, whose entry has the code of the real one (compare, conditional jump, indirect jump) and "+
+		"which does nothing: %.1f ns a call without probes. Captured are the function, grid, block, shared memory and stream, three of them "+
+		"from the stack, and the return address; the end comes from a return probe. Four processes, each with its own copy of the library, "+
+		"launch in turn, %d at a time, %d rounds: what else the machine does only adds, so a time is the fastest round's; the multiple is the "+
+		"median (quartiles) of what each round has, because the machine's speed changes between rounds.\n",
 		figure.Fastest(c.bare.Values), loop.TurnLaunches, len(c.bare.Values))
 	p.Table("at the launch", "ns more", "empty uprobes")
 	for _, one := range []struct {
@@ -105,8 +109,11 @@ func (c *launchCosts) page(p *figure.Page) {
 		p.Row(one.name, fmt.Sprintf("%.0f", c.over(one.s)), fmt.Sprintf("%.2f (%.2f–%.2f)", figure.Median(traps), low, high))
 	}
 	kernel := figure.Median(c.traps(&c.returned))
-	p.Line("\nThe kernel alone takes %.2f empty uprobes for an entry and a return, before any program of ours does anything: 0.8 µs would be that where an empty uprobe takes %.2f µs, and what this tracer adds, %.2f of a trap, fits under it where one takes %.2f µs. A trap took %.2f µs when the target was set: the kernel's part alone is %.2f µs of those.\n",
-		kernel, 0.8/kernel, figure.Median(c.traps(&c.recorded))-kernel, 0.8/figure.Median(c.traps(&c.recorded)), loop.TrapWhenSet, loop.TrapWhenSet*kernel)
+	p.Line("\nThe kernel alone takes %.2f empty uprobes for an entry and a return, before any program of ours does anything: 0.8 µs would "+
+		"be that where an empty uprobe takes %.2f µs, and what this tracer adds, %.2f of a trap, fits under it where one takes %.2f µs. A trap "+
+		"took %.2f µs when the target was set: the kernel's part alone is %.2f µs of those.\n",
+		kernel, 0.8/kernel, figure.Median(c.traps(&c.recorded))-kernel, 0.8/figure.Median(c.traps(&c.recorded)), loop.TrapWhenSet,
+		loop.TrapWhenSet*kernel)
 	p.Line("%s\n", launchPieces)
 }
 

@@ -72,7 +72,8 @@ func (r *Results) LaunchTargets(p *figure.Page) {
 	}
 	recorded := l.costs.over(&l.costs.recorded)
 	p.Row("a launch, entry, return, nine captured values and span record, without a stack (stub device): ≤ 0.8 µs", "",
-		fmt.Sprintf("%.2f µs, %.2f empty uprobes", recorded/1e3, figure.Median(l.costs.traps(&l.costs.recorded))), figure.Verdict(recorded <= 800))
+		fmt.Sprintf("%.2f µs, %.2f empty uprobes", recorded/1e3, figure.Median(l.costs.traps(&l.costs.recorded))),
+		figure.Verdict(recorded <= 800))
 	r.launchStackTargets(p)
 	p.Row("100,000 launches/s from one thread without loss (stub device)", "",
 		fmt.Sprintf("%d of %d at %.0f/s", l.seen, l.made, l.rate), figure.Verdict(l.seen >= l.made && len(l.lost) == 0 && l.rate > 99_000))

@@ -63,7 +63,8 @@ func (r *Results) MeasureReads() error {
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "reads")
-	if out, err := exec.Command("cc", "-O2", "-o", program, filepath.Join("internal", "dev", "bench", "jobs", "reads.c")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-O2", "-o", program, filepath.Join("internal", "dev", "bench", "jobs",
+		"reads.c")).CombinedOutput(); err != nil {
 		return fmt.Errorf("building the job that reads: %w\n%s", err, out)
 	}
 	result := &readsResult{}
@@ -184,7 +185,8 @@ func (r *readsResult) load(program, path string) error {
 	defer kept.Remove()
 	f := readFile{}
 	var turns []float64
-	_, err = recording.TracedInto(sink, tracer.Options{PIDs: []int{j.Process.Pid}, Level: tracer.LevelSamples, OffCPU: time.Millisecond, Budget: tracer.Unlimited},
+	_, err = recording.TracedInto(sink, tracer.Options{PIDs: []int{j.Process.Pid}, Level: tracer.LevelSamples, OffCPU: time.Millisecond,
+		Budget: tracer.Unlimited},
 		100*time.Millisecond, func() error {
 			for range readTurns {
 				ns, err := j.Once()
@@ -257,11 +259,13 @@ func (r *Results) ReadTargets(p *figure.Page) {
 	for _, f := range r.reads.files {
 		off := f.recorded/f.job - 1
 		p.Row("reads of 1 MiB: time within 2 % of the job's own count, bytes exactly", f.system,
-			fmt.Sprintf("%+.2f %%, %d of %d bytes", 100*off, f.bytes, f.wants), figure.Verdict(off > -0.02 && off < 0.02 && f.bytes == f.wants && f.calls == f.wantCalls))
+			fmt.Sprintf("%+.2f %%, %d of %d bytes", 100*off, f.bytes, f.wants), figure.Verdict(off > -0.02 && off < 0.02 && f.bytes == f.wants &&
+				f.calls == f.wantCalls))
 	}
 }
 
-const readsText = `A C program that reads one byte of ` + "`/dev/zero`" + ` in a loop (internal/dev/bench/jobs/reads.c), at real-time priority, by its own thread's CPU time; a recording is opened for each window of %d reads, between two without, %d rounds, and of each window the fastest of %d turns counts. A read takes %.0f ns without. The kernel runs the programs at every system call of every process of the machine as long as one recording measures reads or waits; of processes that are not traced they end at once.`
+const readsText = `A C program that reads one byte of ` + "`/dev/zero`" +
+	` in a loop (internal/dev/bench/jobs/reads.c), at real-time priority, by its own thread's CPU time; a recording is opened for each window of %d reads, between two without, %d rounds, and of each window the fastest of %d turns counts. A read takes %.0f ns without. The kernel runs the programs at every system call of every process of the machine as long as one recording measures reads or waits; of processes that are not traced they end at once.`
 
 func (r *Results) ReadsAndWrites(p *figure.Page) {
 	if r.reads == nil {
@@ -274,12 +278,16 @@ func (r *Results) ReadsAndWrites(p *figure.Page) {
 		e := figure.EstimateOf(c.more)
 		p.Row(c.name, fmt.Sprintf("%+.0f (%+.0f … %+.0f)", e.Median, e.Low, e.High))
 	}
-	p.Line("\nA row of `io` is a thread, an operation and a mount, at most each second and each step: %d bytes in the ring and %.1f on disk (of 100,000 like those of the loader below), whatever the number of calls; with `--paths` also each file, and %d bytes for its path whenever it was not among the thread's last 15. `--no-io` leaves it out.\n",
+	p.Line("\nA row of `io` is a thread, an operation and a mount, at most each second and each step: %d bytes in the ring and %.1f on disk "+
+		"(of 100,000 like those of the loader below), whatever the number of calls; with `--paths` also each file, and %d bytes for its path "+
+		"whenever it was not among the thread's last 15. `--no-io` leaves it out.\n",
 		unsafe.Sizeof(bpf.SampleIoRecord{}), r.reads.bytes, unsafe.Sizeof(bpf.SampleIoPathRecord{}))
-	p.Line("A loader that reads a file of 64 MiB in pieces of 1 MiB from the page cache, at real-time priority, and takes the time before and after each read itself:\n")
+	p.Line("A loader that reads a file of 64 MiB in pieces of 1 MiB from the page cache, at real-time priority, and takes the time before " +
+		"and after each read itself:\n")
 	p.Table("file system", "reads", "recorded", "bytes recorded", "µs a read by the job", "recorded, µs")
 	for _, f := range r.reads.files {
-		p.Row(f.system, fmt.Sprint(f.wantCalls), fmt.Sprint(f.calls), fmt.Sprintf("%d of %d", f.bytes, f.wants), fmt.Sprintf("%.2f", f.job/1e3), fmt.Sprintf("%.2f (%+.2f %%)", f.recorded/1e3, 100*(f.recorded/f.job-1)))
+		p.Row(f.system, fmt.Sprint(f.wantCalls), fmt.Sprint(f.calls), fmt.Sprintf("%d of %d", f.bytes, f.wants), fmt.Sprintf("%.2f", f.job/1e3),
+			fmt.Sprintf("%.2f (%+.2f %%)", f.recorded/1e3, 100*(f.recorded/f.job-1)))
 	}
 	p.Line("")
 }

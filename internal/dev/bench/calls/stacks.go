@@ -118,7 +118,8 @@ func (r *Results) launchStackTargets(p *figure.Page) {
 	}
 	with := l.over(&l.memoised)
 	alone := with - l.over(&l.without)
-	p.Row("a launch with a memoised stack, from under Python (stub device): ≤ 1.8 µs", "", loop.InTraps(with, figure.Fastest(l.trap.Values)), figure.Verdict(with <= 1800))
+	p.Row("a launch with a memoised stack, from under Python (stub device): ≤ 1.8 µs", "", loop.InTraps(with, figure.Fastest(l.trap.Values)),
+		figure.Verdict(with <= 1800))
 	p.Row("a memoised stack by itself: ≤ 1 µs", "", fmt.Sprintf("%.2f µs", alone/1e3), figure.Verdict(alone <= 1000))
 }
 
@@ -127,6 +128,11 @@ func (r *Results) launchesWithStacks(p *figure.Page) {
 	if l == nil {
 		return
 	}
-	p.Line("From under some forty frames, Python's and native ones in turn (`internal/dev/bench/jobs/deeplaunch.py`, four places that launch one after the other): %s ns a call without probes, %s with them, %s with a stack that is memoised, %s where each stack is walked as well and compared; of each round the fastest of 40 runs of 2,500 launches, the median (least–most) of the rounds; the targets are about the least. Of %d launches with stacks %d found theirs, %d of these were walked to compare, and %d differed (mismatch rate %.3g).\n",
-		&l.bare, &l.without, &l.memoised, &l.walked, l.memo.Found+l.memo.Walked, l.memo.Found, l.memo.Verified, l.memo.Mismatched, l.memo.MismatchRate())
+	p.Line("From under some forty frames, Python's and native ones in turn (`internal/dev/bench/jobs/deeplaunch.py`, four places that "+
+		"launch one after the other): %s ns a call without probes, %s with them, %s with a stack that is memoised, %s where each stack is "+
+		"walked as well and compared; of each round the fastest of 40 runs of 2,500 launches, the median (least–most) of the rounds; the "+
+		"targets are about the least. Of %d launches with stacks %d found theirs, %d of these were walked to compare, and %d differed "+
+		"(mismatch rate %.3g).\n",
+		&l.bare, &l.without, &l.memoised, &l.walked, l.memo.Found+l.memo.Walked, l.memo.Found, l.memo.Verified, l.memo.Mismatched,
+		l.memo.MismatchRate())
 }

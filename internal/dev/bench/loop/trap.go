@@ -62,5 +62,6 @@ func (g *Gauge) End() {
 // as it was measured, in traps, and what these come to there.
 func InTraps(ns, trap float64) string {
 	traps := ns / trap
-	return fmt.Sprintf("%.2f µs, %.1f traps of %.2f µs (%.2f µs where one takes %.2f)", ns/1e3, traps, trap/1e3, traps*TrapWhenSet, TrapWhenSet)
+	return fmt.Sprintf("%.2f µs, %.1f traps of %.2f µs (%.2f µs where one takes %.2f)", ns/1e3, traps, trap/1e3, traps*TrapWhenSet,
+		TrapWhenSet)
 }

@@ -45,7 +45,8 @@ func startBy(prefix []string, cores string, python setup.Interpreter, script str
 		return nil, err
 	}
 	report.Close()
-	j, err := StartCommand(slices.Concat(prefix, []string{"taskset", "-c", cores, python.Path, filepath.Join("internal", "dev", "bench", "jobs", "conduct.py"), script, report.Name()}, options)...)
+	j, err := StartCommand(slices.Concat(prefix, []string{"taskset", "-c", cores, python.Path, filepath.Join("internal", "dev", "bench",
+		"jobs", "conduct.py"), script, report.Name()}, options)...)
 	if err != nil {
 		os.Remove(report.Name())
 		return nil, fmt.Errorf("starting %s: %w", script, err)

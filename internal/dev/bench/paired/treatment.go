@@ -132,7 +132,8 @@ func treat(j *Job, t Treatment) (w window, stopped float64, err error) {
 
 // Nothing is the treatment of an A/A pair.
 func Nothing(w time.Duration) Treatment {
-	return Treatment{name: AA, window: w, settle: 250 * time.Millisecond, Start: func() error { return nil }, stop: func() error { return nil }}
+	return Treatment{name: AA, window: w, settle: 250 * time.Millisecond, Start: func() error { return nil },
+		stop: func() error { return nil }}
 }
 
 const AA = "nothing (A/A)"

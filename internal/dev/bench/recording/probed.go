@@ -24,7 +24,8 @@ func Probe(pid int, groups ...string) (*Probed, error) {
 // ProbeLines is probe with the Python line behind every call, which comes with stacks.
 // No wait is as long as would be recorded.
 func ProbeLines(pid int, groups ...string) (*Probed, error) {
-	return ProbeWith(tracer.Options{PIDs: []int{pid}, Filter: filter.OfGroups(groups...), Level: tracer.LevelWindow, Follow: true, OffCPU: 24 * time.Hour})
+	return ProbeWith(tracer.Options{PIDs: []int{pid}, Filter: filter.OfGroups(groups...), Level: tracer.LevelWindow, Follow: true,
+		OffCPU: 24 * time.Hour})
 }
 
 func ProbeWith(options tracer.Options) (*Probed, error) {

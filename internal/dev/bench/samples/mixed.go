@@ -224,7 +224,8 @@ func (r *Results) MixedStacks(p *figure.Page) {
 	}
 	p.Line("## A mixed stack\n")
 	p.Line(mixedText+"\n", mixedHertz)
-	p.Line("Ten windows, each by itself, because what else the machine does only adds: the median (least–most) of the windows; the targets are about the least.\n")
+	p.Line("Ten windows, each by itself, because what else the machine does only adds: the median (least–most) of the windows; the targets " +
+		"are about the least.\n")
 	p.Table("job", "PyTorch", "samples", "frames a stack", "a sample, ns", "40 frames, ns")
 	for _, m := range r.mixed {
 		p.Row(m.job, m.python, fmt.Sprint(m.samples), fmt.Sprintf("%.1f", m.frames), m.perRun.String(), m.forty.String())
@@ -234,6 +235,7 @@ func (r *Results) MixedStacks(p *figure.Page) {
 
 func (r *Results) MixedTargets(p *figure.Page) {
 	for _, m := range r.mixed {
-		p.Row("40 mixed frames, sampled in "+m.job+": ≤ 15 µs", m.python, loop.InTraps(figure.Fastest(m.forty.Values), m.trap), figure.Verdict(figure.Fastest(m.forty.Values) <= float64(fortyFramesLimit)))
+		p.Row("40 mixed frames, sampled in "+m.job+": ≤ 15 µs", m.python, loop.InTraps(figure.Fastest(m.forty.Values), m.trap),
+			figure.Verdict(figure.Fastest(m.forty.Values) <= float64(fortyFramesLimit)))
 	}
 }

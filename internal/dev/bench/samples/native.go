@@ -80,7 +80,8 @@ func (r *Results) MeasureNativeWalk(s setup.Settings, python setup.Interpreter) 
 		return err
 	}
 	r.nativeWalks = append(r.nativeWalks, w)
-	setup.Say("  PyTorch %s: %.0f ns a frame, %.1f µs for 40 frames; libtorch_cpu %v, from the cache %v", python.Name, figure.Median(w.frame), figure.Median(w.forty)/1e3, w.torch.Took.Round(time.Millisecond), w.again.Round(time.Millisecond))
+	setup.Say("  PyTorch %s: %.0f ns a frame, %.1f µs for 40 frames; libtorch_cpu %v, from the cache %v", python.Name, figure.Median(w.frame),
+		figure.Median(w.forty)/1e3, w.torch.Took.Round(time.Millisecond), w.again.Round(time.Millisecond))
 	return nil
 }
 
@@ -220,17 +221,24 @@ func (r *Results) WalkingNative(p *figure.Page) {
 		return
 	}
 	p.Line("## A native stack\n")
-	p.Line("A transformer's training steps, walked by unwind tables two thousand times a second at a software clock's ticks: at arbitrary places, so that the tables' leaves are not always in the caches. Rules that were found once are cached. A stack's whole walk over its frames; medians. The target is at most 300 ns a frame.\n")
+	p.Line("A transformer's training steps, walked by unwind tables two thousand times a second at a software clock's ticks: at arbitrary " +
+		"places, so that the tables' leaves are not always in the caches. Rules that were found once are cached. A stack's whole walk over its " +
+		"frames; medians. The target is at most 300 ns a frame.\n")
 	p.Table("PyTorch", "a frame", "40 frames", "stacks", "down to the thread's start")
 	for _, w := range r.nativeWalks {
 		ended, all := w.complete()
-		p.Row(w.python.Name, fmt.Sprintf("%.0f ns", figure.Median(w.frame)), fmt.Sprintf("%.1f µs", figure.Median(w.forty)/1e3), fmt.Sprint(all), fmt.Sprintf("%.2f %%", 100*float64(ended)/float64(all)))
+		p.Row(w.python.Name, fmt.Sprintf("%.0f ns", figure.Median(w.frame)), fmt.Sprintf("%.1f µs", figure.Median(w.forty)/1e3), fmt.Sprint(all),
+			fmt.Sprintf("%.2f %%", 100*float64(ended)/float64(all)))
 	}
-	p.Line("\nIts tables, made on one core, and from the cache on disk; the targets are 1.5 s and 50 ms for libtorch_cpu, 5 bytes a row, and 20 MB for all of a process.\n")
-	p.Table("PyTorch", "libtorch_cpu: rows", "compiled", "from the cache", "bytes a row", "the process: files", "rows", "tables", "kernel memory", "compiled", "from the cache")
+	p.Line("\nIts tables, made on one core, and from the cache on disk; the targets are 1.5 s and 50 ms for libtorch_cpu, 5 bytes a row, " +
+		"and 20 MB for all of a process.\n")
+	p.Table("PyTorch", "libtorch_cpu: rows", "compiled", "from the cache", "bytes a row", "the process: files", "rows", "tables",
+		"kernel memory", "compiled", "from the cache")
 	for _, w := range r.nativeWalks {
-		p.Row(w.python.Name, fmt.Sprint(w.torch.Rows), figure.Milliseconds(w.torch.Took), figure.Milliseconds(w.again), fmt.Sprintf("%.2f", float64(w.torch.Bytes)/float64(w.torch.Rows)),
-			fmt.Sprint(w.tables.files), fmt.Sprint(w.tables.rows), figure.Megabytes(w.tables.bytes), figure.Megabytes(w.tables.allocated), figure.Milliseconds(w.cold), figure.Milliseconds(w.cached))
+		p.Row(w.python.Name, fmt.Sprint(w.torch.Rows), figure.Milliseconds(w.torch.Took), figure.Milliseconds(w.again),
+			fmt.Sprintf("%.2f", float64(w.torch.Bytes)/float64(w.torch.Rows)),
+			fmt.Sprint(w.tables.files), fmt.Sprint(w.tables.rows), figure.Megabytes(w.tables.bytes), figure.Megabytes(w.tables.allocated),
+			figure.Milliseconds(w.cold), figure.Milliseconds(w.cached))
 	}
 	p.Line("")
 }

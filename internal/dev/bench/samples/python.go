@@ -44,7 +44,8 @@ func (r *Results) MeasurePythonWalk() error {
 		if err != nil {
 			return fmt.Errorf("timing the walk of Python %s: %w", p.Version, err)
 		}
-		setup.Say("  Python %s: %.0f ns a frame, %.0f ns with a C function between every two, %.1f µs for %d frames", p.Name(), w.frame, w.runs, w.forty/1e3, fortyFrames)
+		setup.Say("  Python %s: %.0f ns a frame, %.0f ns with a C function between every two, %.1f µs for %d frames", p.Name(), w.frame, w.runs,
+			w.forty/1e3, fortyFrames)
 		r.pythonWalks = append(r.pythonWalks, w)
 	}
 	return nil
@@ -223,10 +224,12 @@ func (r *Results) WalkingPython(p *figure.Page) {
 		return
 	}
 	p.Line("## A Python stack\n")
-	p.Line("The walk in the kernel, from the thread pointer to the outermost frame, memory warm; medians. The target is at most 250 ns a frame.\n")
+	p.Line("The walk in the kernel, from the thread pointer to the outermost frame, memory warm; medians. The target is at most 250 " +
+		"ns a frame.\n")
 	p.Table("CPython", "to the first frame", "a frame", "a frame, with a C function between every two", fmt.Sprintf("%d frames", fortyFrames))
 	for _, w := range r.pythonWalks {
-		p.Row(w.version, fmt.Sprintf("%.0f ns", w.start), fmt.Sprintf("%.0f ns", w.frame), fmt.Sprintf("%.0f ns", w.runs), fmt.Sprintf("%.1f µs", w.forty/1e3))
+		p.Row(w.version, fmt.Sprintf("%.0f ns", w.start), fmt.Sprintf("%.0f ns", w.frame), fmt.Sprintf("%.0f ns", w.runs), fmt.Sprintf("%.1f µs",
+			w.forty/1e3))
 	}
 	p.Line("")
 }

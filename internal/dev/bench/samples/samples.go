@@ -103,7 +103,8 @@ func others(pid int) []paired.Treatment {
 	return slices.DeleteFunc([]paired.Treatment{
 		pySpy(PySpyPlain),
 		pySpy(PySpyDeep, "--native"),
-		paired.Beside(PerfRecord, sampledWindow, time.Second, "perf", "record", "--quiet", "-e", "cpu-clock", "-F", "99", "-g", "-o", os.DevNull, "--pid", process),
+		paired.Beside(PerfRecord, sampledWindow, time.Second, "perf", "record", "--quiet", "-e", "cpu-clock", "-F", "99", "-g", "-o", os.DevNull,
+			"--pid", process),
 	}, func(t paired.Treatment) bool { return t.Start == nil })
 }
 
@@ -112,13 +113,16 @@ func (r *Results) SamplingTargets(p *figure.Page) {
 	for _, m := range r.Samples {
 		on, floor := paired.Find(m, At99Hertz), paired.Find(m, paired.AA)
 		p.Row("99 Hz samples, job on both cores: step inside the noise floor", m.Python.Name,
-			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.Share.Median, 100*floor.Share.Reach()), figure.WithinNoise(on.Share.Median <= floor.Share.Reach(), floor.Share.Reach()))
+			fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.Share.Median, 100*floor.Share.Reach()),
+			figure.WithinNoise(on.Share.Median <= floor.Share.Reach(), floor.Share.Reach()))
 		if alone := r.samplesAloneOf(m.Python); alone != nil {
 			on, floor := paired.Find(*alone, At99Hertz), paired.Find(*alone, paired.AA)
 			p.Row("99 Hz samples, one thread on a core of its own, against its twin: mean step inside the noise floor", m.Python.Name,
-				fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.MeanShare.Median, 100*floor.MeanShare.Reach()), figure.WithinNoise(on.MeanShare.Median <= floor.MeanShare.Reach(), floor.MeanShare.Reach()))
+				fmt.Sprintf("%+.1f %%, floor ±%.1f %%", 100*on.MeanShare.Median, 100*floor.MeanShare.Reach()),
+				figure.WithinNoise(on.MeanShare.Median <= floor.MeanShare.Reach(), floor.MeanShare.Reach()))
 		}
-		p.Row("99 Hz samples: the tracer below 1 % of a core", m.Python.Name, fmt.Sprintf("%.2f %%", 100*on.CpuShare), figure.Verdict(on.CpuShare < 0.01))
+		p.Row("99 Hz samples: the tracer below 1 % of a core", m.Python.Name, fmt.Sprintf("%.2f %%", 100*on.CpuShare),
+			figure.Verdict(on.CpuShare < 0.01))
 	}
 }
 
@@ -149,12 +153,14 @@ func (r *Results) Sampling(p *figure.Page) {
 			if c.Name != paired.AA {
 				sampler = fmt.Sprintf("%.2f", 100*c.CpuShare)
 			}
-			p.Row(m.Python.Name, m.Job, c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6), c.Share.Percent(), fmt.Sprintf("%+.1f %%", 100*c.Cpu.Median), sampler)
+			p.Row(m.Python.Name, m.Job, c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6), c.Share.Percent(), fmt.Sprintf("%+.1f %%",
+				100*c.Cpu.Median), sampler)
 		}
 	}
 	for _, m := range r.samplesAlone {
 		for _, c := range m.Comparisons {
-			p.Row(m.Python.Name, m.Job+", one thread, against its twin", c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6), c.MeanShare.Percent()+", mean", "", "")
+			p.Row(m.Python.Name, m.Job+", one thread, against its twin", c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6),
+				c.MeanShare.Percent()+", mean", "", "")
 		}
 	}
 	p.Line("")

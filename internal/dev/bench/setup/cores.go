@@ -86,5 +86,6 @@ func Machine() string {
 	if b, _ := os.ReadFile("/proc/cpuinfo"); strings.Contains(string(b), " hypervisor ") {
 		kind = "virtual machine"
 	}
-	return fmt.Sprintf("a %s with %d cores (%s), Linux %s", kind, runtime.NumCPU(), runtime.GOARCH, strings.Join(kernel[:min(2, len(kernel))], "."))
+	return fmt.Sprintf("a %s with %d cores (%s), Linux %s", kind, runtime.NumCPU(), runtime.GOARCH,
+		strings.Join(kernel[:min(2, len(kernel))], "."))
 }

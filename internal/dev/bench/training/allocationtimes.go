@@ -45,12 +45,14 @@ func (r *Results) MeasureAllocationTimes(s setup.Settings, python setup.Interpre
 	}
 	defer os.RemoveAll(dir)
 	library := filepath.Join(dir, "allocatetimes.so")
-	if out, err := exec.Command("cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", library, "testdata/native/allocatetimes.c").CombinedOutput(); err != nil {
+	if out, err := exec.Command("cc", "-std=gnu11", "-O2", "-shared", "-fPIC", "-o", library,
+		"testdata/native/allocatetimes.c").CombinedOutput(); err != nil {
 		setup.Say("no compiler of C: %v: %s", err, out)
 		return nil
 	}
 	sizes := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(allocationSizes)), ","), "[]")
-	j, err := paired.StartCommand("taskset", "-c", setup.OnJobCore, python.Path, "internal/dev/bench/jobs/allocate.py", library, sizes, fmt.Sprint(allocationCalls))
+	j, err := paired.StartCommand("taskset", "-c", setup.OnJobCore, python.Path, "internal/dev/bench/jobs/allocate.py", library, sizes,
+		fmt.Sprint(allocationCalls))
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,8 @@ func (r *Results) MeasureAllocationTimes(s setup.Settings, python setup.Interpre
 		j.In.Close()
 		j.Command.Wait()
 	}()
-	m := allocationTimes{python: python, own: map[string][]figure.Spread{}, shown: map[string][]figure.Spread{}, share: map[string]figure.Spread{}}
+	m := allocationTimes{python: python, own: map[string][]figure.Spread{}, shown: map[string][]figure.Spread{},
+		share: map[string]figure.Spread{}}
 	for _, action := range allocatorActions {
 		m.own[action], m.shown[action] = make([]figure.Spread, len(allocationSizes)), make([]figure.Spread, len(allocationSizes))
 	}
@@ -159,7 +162,8 @@ func (r *Results) AllocationTargets(p *figure.Page) {
 		for _, action := range allocatorActions {
 			share := m.share[action]
 			p.Row(fmt.Sprintf("time in the allocator, %s: within 10 %% of the job's own", action), m.python.Name,
-				fmt.Sprintf("%+.1f %%", 100*(figure.Median(share.Values)-1)), figure.Verdict(math.Abs(figure.Median(share.Values)-1) <= allocationTimesWithin))
+				fmt.Sprintf("%+.1f %%", 100*(figure.Median(share.Values)-1)),
+				figure.Verdict(math.Abs(figure.Median(share.Values)-1) <= allocationTimesWithin))
 		}
 	}
 }
@@ -177,7 +181,8 @@ func (r *Results) AllocationTables(p *figure.Page) {
 				p.Row(m.python.Name, action, fmt.Sprint(size), fmt.Sprintf("%.0f", own), fmt.Sprintf("%.0f", shown), fmt.Sprintf("%.2f", shown/own))
 			}
 			share := m.share[action]
-			p.Row(m.python.Name, action, "all", "", "", fmt.Sprintf("%.3f (%.3f–%.3f)", figure.Median(share.Values), slices.Min(share.Values), slices.Max(share.Values)))
+			p.Row(m.python.Name, action, "all", "", "", fmt.Sprintf("%.3f (%.3f–%.3f)", figure.Median(share.Values), slices.Min(share.Values),
+				slices.Max(share.Values)))
 		}
 	}
 	p.Line("")

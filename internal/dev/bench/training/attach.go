@@ -54,7 +54,8 @@ func (r *Results) measureAttach(s setup.Settings, t *recording.Probed, python se
 	return func(all paired.Against) {
 		for _, set := range sets {
 			set.judge(all.Own)
-			setup.Say("  %s, %-18s %5d sites  in %s ms, stall %s ms  out %s ms, stall %s ms", python.Name, set.name, set.sites, &set.in, &set.stallIn, &set.out, &set.stallOut)
+			setup.Say("  %s, %-18s %5d sites  in %s ms, stall %s ms  out %s ms, stall %s ms", python.Name, set.name, set.sites, &set.in,
+				&set.stallIn, &set.out, &set.stallOut)
 		}
 	}, nil
 }

@@ -94,8 +94,10 @@ func shapesPrice(m paired.Result) figure.Estimate {
 	with, without := paired.Find(m, paired.OperatorsOnly), paired.Find(m, paired.WithoutShapes)
 	each := func(c *paired.Comparison, of float64) float64 { return of / c.Calls / 1e3 / shapedOfStep }
 	price := each(with, with.CpuDifference.Median) - each(without, without.CpuDifference.Median)
-	below := math.Hypot(each(with, with.CpuDifference.Median-with.CpuDifference.Low), each(without, without.CpuDifference.High-without.CpuDifference.Median))
-	above := math.Hypot(each(with, with.CpuDifference.High-with.CpuDifference.Median), each(without, without.CpuDifference.Median-without.CpuDifference.Low))
+	below := math.Hypot(each(with, with.CpuDifference.Median-with.CpuDifference.Low),
+		each(without, without.CpuDifference.High-without.CpuDifference.Median))
+	above := math.Hypot(each(with, with.CpuDifference.High-with.CpuDifference.Median),
+		each(without, without.CpuDifference.Median-without.CpuDifference.Low))
 	return figure.Estimate{Median: price, Low: price - below, High: price + above}
 }
 
@@ -121,7 +123,8 @@ func (r *Results) PriceTargets(p *figure.Page) {
 
 func shapesTarget(p *figure.Page, m paired.Result) {
 	cost := shapesPrice(m)
-	p.Row("shapes, an operator that has them: ≤ 0.4 µs more", m.Python.Name, fmt.Sprintf("%.2f µs (%.2f … %.2f)", cost.Median, cost.Low, cost.High), figure.Verdict(cost.Median <= mostShapes))
+	p.Row("shapes, an operator that has them: ≤ 0.4 µs more", m.Python.Name, fmt.Sprintf("%.2f µs (%.2f … %.2f)", cost.Median, cost.Low,
+		cost.High), figure.Verdict(cost.Median <= mostShapes))
 }
 
 func (r *Results) PricesOfParts(p *figure.Page) {
@@ -136,7 +139,8 @@ func (r *Results) PricesOfParts(p *figure.Page) {
 			if c.Calls > 0 {
 				calls = fmt.Sprintf("%.0f", c.Calls)
 			}
-			p.Row(m.Python.Name, c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6), fmt.Sprintf("%+.0f (%+.0f … %+.0f)", c.CpuDifference.Median/1e3, c.CpuDifference.Low/1e3, c.CpuDifference.High/1e3), calls)
+			p.Row(m.Python.Name, c.Name, fmt.Sprintf("%.3f → %.3f", c.Off/1e6, c.On/1e6), fmt.Sprintf("%+.0f (%+.0f … %+.0f)",
+				c.CpuDifference.Median/1e3, c.CpuDifference.Low/1e3, c.CpuDifference.High/1e3), calls)
 		}
 	}
 	p.Line("")
@@ -149,7 +153,8 @@ func (r *Results) PricesOfParts(p *figure.Page) {
 		}
 		row("an operator, by itself", "`--exclude op`", each(operators), m.shapeless)
 		row("its shapes, if it has them; bytes over all operators", "`--no-shapes`", shapesPrice(m.Result).Median, m.shaped-m.shapeless)
-		row("its Python line, over all operators; bytes with the table of stacks", "`--off-cpu-threshold 0 --frequency 0`", linePrice(m.Result), m.lined-m.shapeless)
+		row("its Python line, over all operators; bytes with the table of stacks", "`--off-cpu-threshold 0 --frequency 0`", linePrice(m.Result),
+			m.lined-m.shapeless)
 		row("an allocation or a free, by itself", "`--exclude memory`", each(allocations), m.untimed)
 		row("how long an allocation took; bytes over all events", "`--exclude symbol=alloc_cpu`", timesPrice(m.Result), m.allocated-m.untimed)
 	}

@@ -180,7 +180,8 @@ func (r *Results) measurePrograms(t *recording.Probed, python setup.Interpreter,
 }
 
 // measurePaired has the worst case under everything in turn.
-func (r *Results) measurePaired(s setup.Settings, j *paired.Job, operators *recording.Probed, python setup.Interpreter) (func(paired.Against), error) {
+func (r *Results) measurePaired(s setup.Settings, j *paired.Job, operators *recording.Probed,
+	python setup.Interpreter) (func(paired.Against), error) {
 	everything, err := recording.Probe(j.Pid)
 	if err != nil {
 		return nil, err

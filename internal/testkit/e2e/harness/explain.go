@@ -22,8 +22,10 @@ func (c *Command) explain(t *testing.T, r *Recording) {
 	defer db.Close()
 	for _, question := range []string{
 		`SELECT kind, source, count, detail FROM warning ORDER BY ts_ns LIMIT 40`,
-		`SELECT probe_group, pid, (begin_ns - from_ns) / 1e6 AS before_ms, (end_ns - begin_ns) / 1e6 AS ms, (to_ns - end_ns) / 1e6 AS behind_ms, phase, unit, recorded, represented FROM slice ORDER BY slice_id LIMIT 40`,
-		`SELECT library, count(*) AS probes, count(*) FILTER (attached) AS attached, sum(hits) AS hits, sum(lost) AS lost, any_value(reason) AS a_reason FROM probe GROUP BY ALL ORDER BY library LIMIT 20`,
+		`SELECT probe_group, pid, (begin_ns - from_ns) / 1e6 AS before_ms, (end_ns - begin_ns) / 1e6 AS ms, (to_ns - end_ns) / 1e6 AS behind_ms,
+			phase, unit, recorded, represented FROM slice ORDER BY slice_id LIMIT 40`,
+		`SELECT library, count(*) AS probes, count(*) FILTER (attached) AS attached, sum(hits) AS hits, sum(lost) AS lost,
+			any_value(reason) AS a_reason FROM probe GROUP BY ALL ORDER BY library LIMIT 20`,
 		`SELECT layer, runtime, count(*) AS spans FROM span GROUP BY ALL ORDER BY ALL LIMIT 20`,
 	} {
 		t.Logf("%s:", question)
