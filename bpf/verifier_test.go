@@ -17,7 +17,7 @@ import (
 var verifierBudget = map[string]int{
 	"call_entry": 18_000, "call_entry_line": 60_000, "call_entry_stack": 100_000, "call_exit": 8_000, "call_return": 8_000,
 	"call_learn": 1_000, "link_map": 1_000, "guarded_call": 100, "take_activities": 500,
-	"process_fork": 1_000, "process_exec": 9_000, "process_exit": 4_000, "process_out_of_memory": 300, "process_free": 300,
+	"process_fork": 5_000, "process_exec": 9_000, "process_exit": 4_000, "process_out_of_memory": 300, "process_free": 300,
 	"python_at_probe": 8_000, "python_at_tick": 8_000, "python_at_syscall": 8_000,
 	"sample_tick": 70_000, "sample_switch": 70_000, "sample_syscall_end": 70_000, "sample_waking": 4_000, "io_begin": 6_000, "io_fault": 6_000,
 	"native_at_probe": 40_000, "native_at_tick": 40_000, "native_at_return": 1_000,

@@ -7,7 +7,8 @@ import "fmt"
 
 // byCUPTI says whether CUPTI recorded in a process: its steps are longer than without.
 func (b *builder) byCUPTI(pid int) (yes bool, err error) {
-	err = b.db.Row(b.ctx, fmt.Sprintf("SELECT count(*) > 0 FROM merged_trace WHERE method = 'cupti' AND device_rows > 0 AND pid = %d", pid), nil, &yes)
+	err = b.db.Row(b.ctx, fmt.Sprintf(`SELECT count(*) > 0 FROM merged_trace
+		WHERE method = 'cupti' AND device_rows > 0 AND pid = %d`, pid), nil, &yes)
 	return yes, err
 }
 
@@ -20,7 +21,8 @@ func (b *builder) devicesInSteps() error {
 	if s.ByCUPTI, err = b.byCUPTI(s.PID); err != nil || !s.ByCUPTI || b.part.From+b.part.Until != 0 || len(b.stepRows) == 0 {
 		return err
 	}
-	windows := fmt.Sprintf("(SELECT DISTINCT session_id, pid, %d::BIGINT AS from_ns, %d::BIGINT AS until_ns FROM merged_trace WHERE method = 'cupti' AND pid = %d)",
+	windows := fmt.Sprintf(`(SELECT DISTINCT session_id, pid, %d::BIGINT AS from_ns, %d::BIGINT AS until_ns
+		FROM merged_trace WHERE method = 'cupti' AND pid = %d)`,
 		b.stepRows[0].beginNS, b.stepRows[len(b.stepRows)-1].untilNS, s.PID)
 	all, err := b.sweepDevices("(SELECT * FROM rows WHERE pid = "+fmt.Sprint(s.PID)+")", "imported", windows)
 	if err == nil && len(all) > 0 {
