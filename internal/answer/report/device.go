@@ -94,10 +94,11 @@ func (b *builder) byLaunch(clock []Device) ([]Device, error) {
 const launchedWork = "(SELECT * FROM rows WHERE launch_id IS NOT NULL)"
 
 // launchedDevices does the sweep for the work whose launch was recorded, where there is other
-// work: what was launched before the recording began is no time of what was recorded.
+// work: what was launched before the recording began is no time of what was recorded. What CUPTI has was launched while
+// it was, if between slices.
 func (b *builder) launchedDevices() error {
 	var without, with int64
-	err := b.db.Row(b.ctx, `SELECT count(*) FILTER (launch_id IS NULL), count(*) FILTER (launch_id IS NOT NULL)
+	err := b.db.Row(b.ctx, `SELECT count(*) FILTER (launch_id IS NULL AND coalesce(device_time_method, '') <> 'cupti'), count(*) FILTER (launch_id IS NOT NULL)
 		FROM rows WHERE layer = 'device' AND category IN ('kernel', 'set', 'collective', 'copy')`, nil, &without, &with)
 	if err != nil || without == 0 || with == 0 {
 		return err

@@ -71,6 +71,9 @@ func TestDevicesByCUPTIAreOfTheLoop(t *testing.T) {
 	if share := 100 * d.BusyMS / d.TotalMS; share < 29 || share > 31 || d.TotalMS > cuptiSteps*cuptiStep/1e6 {
 		t.Errorf("busy for %.1f %%, want 30: %+v", share, d)
 	}
+	if r.DeviceLaunched != nil {
+		t.Errorf("what was launched between slices is left out: %+v", r.DeviceLaunched)
+	}
 	if r.Device.TotalMS < cuptiStart/1e6 {
 		t.Errorf("without the start: %+v", r.Device)
 	}
