@@ -98,7 +98,8 @@ const launchedWork = "(SELECT * FROM rows WHERE launch_id IS NOT NULL)"
 // it was, if between slices.
 func (b *builder) launchedDevices() error {
 	var without, with int64
-	err := b.db.Row(b.ctx, `SELECT count(*) FILTER (launch_id IS NULL AND coalesce(device_time_method, '') <> 'cupti'), count(*) FILTER (launch_id IS NOT NULL)
+	err := b.db.Row(b.ctx, `SELECT count(*) FILTER (launch_id IS NULL AND coalesce(device_time_method, '') <> 'cupti'),
+			count(*) FILTER (launch_id IS NOT NULL)
 		FROM rows WHERE layer = 'device' AND category IN ('kernel', 'set', 'collective', 'copy')`, nil, &without, &with)
 	if err != nil || without == 0 || with == 0 {
 		return err

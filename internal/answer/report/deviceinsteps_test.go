@@ -48,7 +48,8 @@ func byCUPTI(d *output.Dataset) error {
 			continue
 		}
 		mm := add(0, at, 2_000_000, cuptiWeight, event.Call{Layer: "op", Name: "aten::mm"}, nil)
-		launch := add(mm, at+500_000, 100_000, cuptiWeight, event.Call{Layer: "runtime", Category: "launch", Runtime: "cuda", Name: "gemm"}, nil)
+		launch := add(mm, at+500_000, 100_000, cuptiWeight,
+			event.Call{Layer: "runtime", Category: "launch", Runtime: "cuda", Name: "gemm"}, nil)
 		onDevice(at+1_000_000, cuptiKernel, "kernel", &launch)
 	}
 	ended := begin + cuptiStart + cuptiSteps*cuptiStep
