@@ -333,13 +333,16 @@ func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		ready, busy int64 // of a step: without a CPU; the machine's CPU time
+		throttled   int64 // of a step: by its control group's quota
 		fires       bool
 		advice      string
 	}{
-		{"others", 5 * ms, 20 * ms, true, "Other processes"},
-		{"its own threads", 5 * ms, 10 * ms, true, "more busy threads than CPUs"},
-		{"not counted", 5 * ms, 0, true, "more busy threads than CPUs"},
-		{"hardly ever", 200 * us, 20 * ms, false, ""},
+		{"others", 5 * ms, 20 * ms, 0, true, "Other processes"},
+		{"others", 5 * ms, 20 * ms, 1 * ms, true, "Other processes"},
+		{"a quota", 5 * ms, 20 * ms, 4 * ms, true, "Raise the limit"},
+		{"its own threads", 5 * ms, 10 * ms, 0, true, "more busy threads than CPUs"},
+		{"not counted", 5 * ms, 0, 0, true, "more busy threads than CPUs"},
+		{"hardly ever", 200 * us, 20 * ms, 0, false, ""},
 	} {
 		r := run(t, thresholds.Default(), made(func(j *scripted.Job, _ int) {
 			j.Sample("off_cpu", c.ready, users).Cause = "preempted"
@@ -347,6 +350,9 @@ func TestAThreadWithoutACPUIsTheMachinesFault(t *testing.T) {
 			j.Sample("on_cpu", 9*ms, users)
 			if c.busy > 0 {
 				j.Read("cpu_user", float64(c.busy))
+			}
+			if c.throttled > 0 {
+				j.Read("cgroup_cpu_throttled", float64(c.throttled))
 			}
 		}))
 		f := r.find("cpu_contention")

@@ -27,7 +27,11 @@ func lookContention(r *evidence.Recording) ([]evidence.Candidate, error) {
 	}
 	advice := "The job has more busy threads than CPUs: give it fewer threads " +
 		"(OMP_NUM_THREADS, torch.set_num_threads, the loader's workers) or more CPUs."
-	if c.Others() {
+	switch {
+	case c.Quota():
+		advice = "Raise the limit (cpu.max or cpu.cfs_quota_us of the control group, resources.limits.cpu in Kubernetes, " +
+			"--cpus of a container), or run fewer busy threads than it allows."
+	case c.Others():
 		advice = "Other processes have its CPUs: find them with top, or give the job CPUs of its own (a cpuset, taskset)."
 	}
 	return []evidence.Candidate{{
