@@ -48,38 +48,42 @@ type Taker struct {
 
 // Start puts the probe on the library in a file, in all processes that map it or will, and writes what they hand over,
 // as event.ActivityChunk.ReadNext reads it, limit bytes at the most.
-func Start(library string, to io.Writer, limit int64) (t *Taker, err error) {
-	t = &Taker{to: bufio.NewWriterSize(to, 1<<20), left: limit, done: make(chan error, 1)}
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
-	spec, err := bpf.LoadActivities()
-	if err != nil {
-		return nil, fmt.Errorf("reading the program of activities: %w", err)
-	}
-	bpf.Fit(spec)
-	if t.collection, err = bpf.LoadAlone(spec); err != nil {
-		return nil, fmt.Errorf("loading the program of activities: %w", err)
-	}
-	if t.ring, err = ringbuf.NewReader(t.collection.Maps[bpf.ActivitiesMapActivityRing]); err != nil {
-		return nil, fmt.Errorf("opening the buffer of activities: %w", err)
-	}
-	sites, err := uprobe.Symbols(library, function)
-	if err != nil {
+func Start(library string, to io.Writer, limit int64) (*Taker, error) {
+	t := &Taker{to: bufio.NewWriterSize(to, 1<<20), left: limit, done: make(chan error, 1)}
+	if err := t.attach(library); err != nil {
+		t.close()
 		return nil, err
-	}
-	file, err := uprobe.Open(library)
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", library, err)
-	}
-	t.links, err = uprobe.Attach(file, t.collection.Programs[bpf.ActivitiesProgTakeActivities], sites, uprobe.How{})
-	if err != nil {
-		return nil, fmt.Errorf("probing %s: %w", library, err)
 	}
 	go func() { t.done <- t.read() }()
 	return t, nil
+}
+
+// attach loads the program and puts the probe in. After an error close releases what is there.
+func (t *Taker) attach(library string) error {
+	sites, err := uprobe.Symbols(library, function)
+	if err != nil {
+		return err
+	}
+	spec, err := bpf.LoadActivities()
+	if err != nil {
+		return fmt.Errorf("reading the program of activities: %w", err)
+	}
+	bpf.Fit(spec)
+	if t.collection, err = bpf.LoadAlone(spec); err != nil {
+		return fmt.Errorf("loading the program of activities: %w", err)
+	}
+	if t.ring, err = ringbuf.NewReader(t.collection.Maps[bpf.ActivitiesMapActivityRing]); err != nil {
+		return fmt.Errorf("opening the buffer of activities: %w", err)
+	}
+	file, err := uprobe.Open(library)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", library, err)
+	}
+	t.links, err = uprobe.Attach(file, t.collection.Programs[bpf.ActivitiesProgTakeActivities], sites, uprobe.How{})
+	if err != nil {
+		return fmt.Errorf("probing %s: %w", library, err)
+	}
+	return nil
 }
 
 func (t *Taker) read() error {

@@ -89,11 +89,13 @@ func (g *Governor) Begin() error {
 	return g.Step()
 }
 
-// Beside tells what the recording has taken beside the probes, as a share of the job's time since its
-// beginning, and returns what these have.
+// Beside takes what the recording has cost beside the probes, as a share of the job's time since its
+// beginning, and returns what the probes have cost. A slice's cost is paid back in the pause after it: what
+// of it exceeds their part of the budget is left out, and only anchors, which have no pauses, can exceed it.
 func (g *Governor) Beside(rest float64) (probes float64) {
-	g.account.beside(rest, g.anchors.share())
-	return g.account.share()
+	anchors := g.anchors.share()
+	g.account.beside(rest, anchors)
+	return min(g.account.share(), max(g.account.budget, anchors))
 }
 
 // Step does what is due.

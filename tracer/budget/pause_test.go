@@ -100,3 +100,23 @@ func TestTheProbesHaveWhatTheRestLeaves(t *testing.T) {
 		}
 	}
 }
+
+// A slice at the beginning costs more than the budget for a while. The pause after it pays that back, so that nothing
+// gives way for it for good.
+func TestWhatAPausePaysBackIsNotAskedOfTheRest(t *testing.T) {
+	const whole = 0.05
+	g := testGovernor()
+	g.account.whole, g.account.budget = whole, budgetShare*whole
+	g.account.spent, g.account.clock.Own = 100*time.Millisecond, time.Second
+	if got := g.Beside(0.01); math.Abs(got-budgetShare*whole) > 1e-12 {
+		t.Errorf("the probes take %g of the job's time, want their part", got)
+	}
+	g.account.spent = 10 * time.Millisecond
+	if got := g.Beside(0.01); math.Abs(got-0.01) > 1e-12 {
+		t.Errorf("the probes take %g of the job's time, want what they took", got)
+	}
+	g.account.spent, g.anchors.shares = 100*time.Millisecond, map[string]float64{"steps": 0.04}
+	if got := g.Beside(0.01); math.Abs(got-0.04) > 1e-12 {
+		t.Errorf("anchors have no pause: %g, want 0.04", got)
+	}
+}

@@ -36,6 +36,7 @@ func container(pid int) (user uint32, contained bool) {
 		return 0, false
 	}
 	defer func() { unix.Close(fd) }()
+	nested := false
 	for range mostNamespaces {
 		parent, err := unix.IoctlRetInt(fd, unix.NS_GET_PARENT)
 		if err != nil {
@@ -45,17 +46,41 @@ func container(pid int) (user uint32, contained bool) {
 			break
 		}
 		unix.Close(fd)
-		fd = parent
+		fd, nested = parent, true
 	}
 	owner, err := unix.IoctlGetUint32(fd, unix.NS_GET_OWNER_UID)
 	if err != nil || owner != 0 {
 		return owner, err == nil
+	}
+	if nested { // its own map is that of a namespace which a user of the container has made
+		if pid = ancestorIn(fd, pid); pid == 0 {
+			return owner, true
+		}
 	}
 	text, err := procfile.Read(FS{}.pidPath(pid, "uid_map"), 4096)
 	if err != nil {
 		return 0, false
 	}
 	return parseFirstUser(text)
+}
+
+// ancestorIn is the nearest ancestor of a process in a user namespace, 0 if there is none: a namespace's map is
+// shown for its processes alone.
+func ancestorIn(namespace, pid int) int {
+	var want, is unix.Stat_t
+	if unix.Fstat(namespace, &want) != nil {
+		return 0
+	}
+	for range mostAncestors {
+		parent, ok := Parent(pid)
+		if !ok || parent == 0 || unix.Stat(FS{}.pidPath(parent, "ns", "user"), &is) != nil {
+			return 0
+		}
+		if pid = parent; is.Ino == want.Ino {
+			return pid
+		}
+	}
+	return 0
 }
 
 // mostNamespaces is how deep user namespaces may be nested.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,5 +100,33 @@ func TestTheUsersOfANamespaceAreOne(t *testing.T) {
 	t.Cleanup(func() { owned.Process.Kill(); owned.Wait() })
 	if got := User(owned.Process.Pid); got != attacker.ID {
 		t.Errorf("a process in a user's own namespace is of user %d, want %d", got, attacker.ID)
+	}
+}
+
+// A namespace within a container's is its users' own: whoever makes many of them is one user still.
+func TestANamespaceInAContainerIsTheContainers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a namespace of many users without help")
+	}
+	maps := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 100_000, Size: 16}}
+	container := exec.Command("sh", "-c", `unshare -Ur sh -c 'echo $$; exec sleep 1000'; true`)
+	container.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, UidMappings: maps, GidMappings: maps, Setpgid: true,
+		Credential: &syscall.Credential{Uid: 7, Gid: 7, NoSetGroups: true},
+	}
+	out, err := container.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := container.Start(); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { syscall.Kill(-container.Process.Pid, syscall.SIGKILL); container.Wait() })
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Skip("no namespace can be made in another: ", err)
+	}
+	if got := User(pid); got != 100_000 {
+		t.Errorf("a process in a namespace of user 7's of a container is of user %d, want the container's", got)
 	}
 }

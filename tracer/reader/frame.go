@@ -38,6 +38,10 @@ type message struct {
 var errMessage = errors.New("a message of a reader that is none")
 
 // send writes a message. The descriptors stay the sender's.
+// charged is what of the time that an answer took its process pays for: not that in which other programs had
+// the CPUs. The reader measures it, which has read the job's bytes: it is never more than the answer took.
+func (m *message) charged(waited time.Duration) time.Duration { return min(max(m.took, 0), waited) }
+
 func (m *message) send(socket int) error {
 	head := binary.NativeEndian.AppendUint32(nil, m.kind)
 	head = binary.NativeEndian.AppendUint32(head, m.code)

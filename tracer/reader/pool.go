@@ -114,7 +114,7 @@ func (p *pool) askReader(pid int, operation uint32, text []byte, files []int, ag
 	answer, err := r.ask(operation, text, files, patience)
 	took := time.Since(began)
 	if err == nil {
-		took = answer.took // a busy machine is not the job's fault
+		took = answer.charged(took)
 	}
 	p.mu.Lock()
 	p.ledger.spend(pid, time.Now(), took)

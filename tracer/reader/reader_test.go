@@ -264,6 +264,15 @@ func TestWaitsForACPUAreNotCharged(t *testing.T) {
 	}
 }
 
+// A reader that a job's bytes have taken over cannot charge the next process more than its answer took.
+func TestAReaderDoesNotChargeMoreThanItTook(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{0: 0, 3: 3, 1 << 62: 10, -1: 0} {
+		if got := (&message{took: took}).charged(10); got != want {
+			t.Errorf("%v of an answer that took 10ns are %v, want %v", took, got, want)
+		}
+	}
+}
+
 func firstCPU(t *testing.T) int {
 	var mine unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &mine); err != nil {

@@ -97,6 +97,16 @@ func TestWhatIsMissingIsCounted(t *testing.T) {
 	}
 }
 
+// CUPTI's times are those of another clock: without a reading of both they are nowhere in the recording.
+func TestTimesWithoutAReadingOfTheClocksAreLeftOut(t *testing.T) {
+	k, found := read(t,
+		chunk(7, 1, kernel(1_500, 1_600, 78), words(kindCall, 3, uint64(1_400), uint64(1_450), uint32(1))),
+		chunk(7, 2, words(kindClock, 0, uint64(2_000), uint64(400), uint64(400)), kernel(1_700, 1_800, 78)))
+	if p := found[7]; len(k.work) != 1 || len(k.calls) != 0 || k.work[0].StartNS != 100 || p.Bad != 2 {
+		t.Errorf("%+v, %+v: %+v", k.work, k.calls, p)
+	}
+}
+
 func TestALibraryThatDoesNotRecordSaysWhy(t *testing.T) {
 	_, found := read(t, chunk(7, 0, words(kindState, 0, uint32(4), uint32(39), uint32(19), uint32(7), "cuptiActivityEnable")))
 	const want = "CUPTI refused cuptiActivityEnable with its error 39: is another profiler in the job?"

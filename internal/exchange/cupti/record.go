@@ -159,10 +159,11 @@ func (r record) name() (id uint64, text string, ok bool) {
 // longest is what a device can have been at one thing, at most: times that are farther apart are made up.
 const longest = 24 * 3600 * 1e9
 
-// interval moves a record's times to CLOCK_MONOTONIC; false where they are none.
+// interval moves a record's times to CLOCK_MONOTONIC; false if they are invalid, or if no reading of both clocks came before
+// them: the chunk that had it was lost.
 func (r record) interval(c *clock) (start, end int64, ok bool) {
 	s, e := r.u64(8), r.u64(16)
-	if s == 0 || e < s || e-s > longest || e > math.MaxInt64/2 {
+	if c.readings == 0 || s == 0 || e < s || e-s > longest || e > math.MaxInt64/2 {
 		return 0, 0, false
 	}
 	start = c.monotonic(int64(s))

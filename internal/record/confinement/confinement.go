@@ -15,7 +15,8 @@ import (
 )
 
 // Enter confines all threads of this process, and what they start from here on, for ever. Its
-// error is that of a kernel without seccomp filters; nothing is confined then.
+// error is that of a kernel without seccomp filters, or names a thread that has a filter of its own; nothing
+// is confined then.
 func Enter() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -25,10 +26,13 @@ func Enter() error {
 	code := filter()
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	// The other threads, of C libraries too, get the filter and no_new_privs with this one.
-	_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+	thread, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&program)))
 	if failed != 0 {
 		return fmt.Errorf("filtering our own system calls: %w", failed)
+	}
+	if thread != 0 { // seccomp(2): it returns the thread that could not take the filter over, and no error
+		return fmt.Errorf("filtering our own system calls: thread %d has another filter", thread)
 	}
 	return nil
 }

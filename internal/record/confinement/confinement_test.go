@@ -4,8 +4,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,7 +16,11 @@ import (
 const inside = "EBPFPROF_TEST_CONFINED"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(inside) != "" {
+	switch os.Getenv(inside) {
+	case "":
+	case "divided":
+		os.Exit(divided())
+	default:
 		os.Exit(confined())
 	}
 	os.Exit(m.Run())
@@ -47,6 +53,44 @@ func confined() int {
 		return 6
 	}
 	return 0
+}
+
+// divided enters while another thread has a filter that this one does not have.
+func divided() int {
+	filtered, over := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+		program := unix.SockFprog{Len: 1, Filter: &allow}
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		_, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program)))
+		if failed != 0 {
+			err = failed
+		}
+		filtered <- err
+		<-over
+	}()
+	defer close(over)
+	if <-filtered != nil {
+		return 3
+	}
+	if err := Enter(); err == nil || !strings.Contains(err.Error(), "has another filter") {
+		return 4
+	}
+	return 0
+}
+
+// A filter that not all threads take over confines none of them: that is an error.
+func TestAThreadWithAnotherFilterIsAnError(t *testing.T) {
+	self := exec.Command("/proc/self/exe")
+	self.Env = append(os.Environ(), inside+"=divided")
+	out, err := self.CombinedOutput()
+	switch {
+	case self.ProcessState.ExitCode() == 3:
+		t.Skipf("this kernel has no seccomp filters: %s", out)
+	case err != nil:
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // What is confined cannot change the machine, on no thread, and goes on with all else.
