@@ -106,8 +106,8 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 		return r.sender(e, at, claims), nil
 	case call == "flock" || call == "fcntl":
 		e.title = "a lock on a file"
-		e.sentence = fmt.Sprintf("%s of the time the thread waits at %s for a lock on a file (%s) that another process or thread holds.%s", share,
-			at.at(), call, loop)
+		e.sentence = fmt.Sprintf("%s of the time the thread waits at %s for a lock on a file (%s) that another process or thread holds.%s",
+			share, at.at(), call, loop)
 		e.Advice = "Hold it for less, give each process a file of its own, or take the lock less often; lslocks shows who holds it."
 		return e, nil
 	case call == "futex" || has(signLock):
@@ -237,7 +237,8 @@ func (r *Recording) sender(e Explanation, at *Frame, claims map[int]float64) Exp
 	}
 	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 &&
 		places[0].ns > busy/3 {
-		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their CPU time at %s.", percent(places[0].ns/busy), places[0].of.at())
+		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their CPU time at %s.",
+			percent(places[0].ns/busy), places[0].of.at())
 	}
 	if busy > 0 && moving > busy/2 {
 		e.Evidence = fmt.Sprintf("%s of what the job's other processes do is to serialise it and move it through pipes.", percent(moving/busy))
