@@ -54,7 +54,8 @@ type view struct {
 	bounded     *view               // where only bounds of device times are known; nil: there is none
 }
 
-const deviceRows = "points in time of work on devices: import a trace of torch.profiler or Nsight Systems"
+const deviceRows = "points in time of work on devices: record with --device-times, or merge or import a trace of " +
+	"torch.profiler or Nsight Systems"
 
 // Names of the views, in the order in which they are offered.
 func Names() (names []string) {
