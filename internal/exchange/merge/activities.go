@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/cupti"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -54,8 +55,9 @@ type activities struct {
 	reading   *merging
 
 	session, tool string
-	offset        int64 // the epoch minus CLOCK_MONOTONIC
-	last          int64 // number of a span
+	to            event.Sink // the recording's files
+	offset        int64      // the epoch minus CLOCK_MONOTONIC
+	last          int64      // number of a span
 	processes     map[int32]*traced
 
 	work      []cupti.Work // of this segment
@@ -111,6 +113,10 @@ func (a *activities) begin(ctx context.Context) error {
 		return fmt.Errorf("reading the recording's last number: %w", err)
 	}
 	a.calls, a.before = calls{}, calls{}
+	a.to = appending{a.path, a.session, a.tool}
+	if a.options.Redact {
+		a.to = redact.NewSink(a.to)
+	}
 	return a.recording.Each(ctx, "SELECT pid, coalesce(max(ns_pid), pid) FROM process GROUP BY pid", func(v []driver.Value) error {
 		pid, _ := v[0].(int32)
 		own, _ := v[1].(int32)
@@ -181,8 +187,13 @@ func (a *activities) settle(last bool) error {
 	if len(batch.Spans) == 0 {
 		return nil
 	}
-	return output.Append(a.path, a.session, a.tool, batch)
+	return a.to.Write(batch)
 }
+
+// appending is a Sink that puts each batch into files of its own.
+type appending struct{ path, session, tool string }
+
+func (a appending) Write(b *event.Batch) error { return output.Append(a.path, a.session, a.tool, b) }
 
 // recorded finds the recorded calls that calls are.
 func (a *activities) recorded(used map[correlation]given) (map[correlation]hands, error) {
@@ -311,7 +322,7 @@ func (a *activities) end(found map[int32]*cupti.Process) (all []event.MergedTrac
 	batch.MergedTraces = all
 	a.recording.Close()
 	if len(batch.MergedTraces)+len(batch.Warnings) > 0 {
-		err = output.Append(a.path, a.session, a.tool, batch)
+		err = a.to.Write(batch)
 	}
 	return all, sentences, err
 }
