@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -57,6 +58,7 @@ type activities struct {
 	session, tool string
 	to            event.Sink // the recording's files
 	offset        int64      // the epoch minus CLOCK_MONOTONIC
+	began         int64      // the recording, since the epoch
 	last          int64      // number of a span
 	processes     map[int32]*traced
 
@@ -97,6 +99,7 @@ type traced struct {
 	sameIDs         bool // it numbers threads as the tracer does
 	first           int32
 	offsets, longer []int64
+	rows            [2]int64 // when the first row of a device begins, and the last ends
 	slices          [][2]int64
 }
 
@@ -104,8 +107,8 @@ type traced struct {
 const mostOffsets = 1 << 20
 
 func (a *activities) begin(ctx context.Context) error {
-	const session = "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns FROM session LIMIT 1"
-	err := a.recording.Row(ctx, session, nil, &a.session, &a.tool, &a.offset)
+	const session = "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns, started_ns FROM session LIMIT 1"
+	err := a.recording.Row(ctx, session, nil, &a.session, &a.tool, &a.offset, &a.began)
 	if err != nil {
 		return fmt.Errorf("reading the recording's session: %w", err)
 	}
@@ -308,8 +311,11 @@ func (a *activities) end(found map[int32]*cupti.Process) (all []event.MergedTrac
 				t.merged.Source = fmt.Sprintf("cupti %d", s.Version)
 			}
 		}
+		if t.merged.StartNS == 0 { // no call of the host came: its window is that of its rows
+			t.merged.StartNS, t.merged.EndNS = t.rows[0], t.rows[1]
+		}
 		for _, w := range lost(p.Counts) {
-			w.TSNS = t.merged.StartNS
+			w.TSNS = cmp.Or(t.merged.StartNS, a.began)
 			batch.Warnings = append(batch.Warnings, w)
 			sentences = append(sentences, fmt.Sprintf("pid %d: %d %s", pid, w.Count, w.Detail))
 		}
@@ -381,6 +387,10 @@ func (a *activities) add(w cupti.Work, h hands, launchedHere bool) {
 			l.took += s.DurationNS
 		}
 	}
+	if p.merged.DeviceRows == 0 || s.StartNS < p.rows[0] {
+		p.rows[0] = s.StartNS
+	}
+	p.rows[1] = max(p.rows[1], s.StartNS+s.DurationNS)
 	p.merged.DeviceRows++
 	a.spans = append(a.spans, s)
 }

@@ -73,3 +73,23 @@ func TestKernelsOfARedactedRecordingHaveNoDirectories(t *testing.T) {
 		}
 	}
 }
+
+// Rows of devices whose calls were lost, and what is said of them, are in the recording's time.
+func TestRowsWithoutACallHaveAWindow(t *testing.T) {
+	j := scripted.New()
+	j.Op("aten::mm", 9_000, func() {})
+	recording := scripted.Write(t, j)
+	db, err := dataset.Open(recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var offset int64
+	if err := db.Row(t.Context(), "SELECT clock_offset_ns FROM session", nil, &offset); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	all, sentences, err := Activities(t.Context(), recording, kernelChunk(t, 100, "gemm"), Options{})
+	if err != nil || len(all) != 1 || all[0].StartNS != 2_000+offset || all[0].EndNS != 3_000+offset {
+		t.Errorf("%+v, %q, %v", all, sentences, err)
+	}
+}
