@@ -253,6 +253,12 @@ func TestFromATableToItsPlacesByClicks(t *testing.T) {
 
 	b.open("sql?q=SELECT 9007199254740993 AS large, name FROM span LIMIT 3")
 	b.until(`document.querySelector(".result tbody th")?.textContent === "9007199254740993"`)
+	// Without a number to draw there is a table and no chart, and no word in the chart's place.
+	b.open("sql?q=SELECT 'x' AS only")
+	b.until(`document.querySelector(".result tbody th")?.textContent === "x"`)
+	if evaluate[bool](b, `[...document.querySelector(".result").childNodes].some((n) => n.nodeType === Node.TEXT_NODE)`) {
+		t.Error("the answer has text beside its table")
+	}
 	b.clean()
 }
 

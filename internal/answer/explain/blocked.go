@@ -74,6 +74,8 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 			e.Advice = "Await asyncio.sleep, or run the call in a thread (run_in_executor, asyncio.to_thread)."
 		}
 		return e, nil
+	case has(signMessage):
+		return r.sender(e, at, claims), nil
 	case has(signDatabase):
 		e.title = "waiting for a database"
 		e.sentence = fmt.Sprintf("%s of the time the thread waits for a database at %s.%s", share, at.at(), loop)
@@ -104,8 +106,8 @@ func (r *Recording) blockedAt(at *Frame, claims map[int]float64) (Explanation, e
 		return r.sender(e, at, claims), nil
 	case call == "flock" || call == "fcntl":
 		e.title = "a lock on a file"
-		e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock on a file (%s) at %s, which another process holds.%s", share, call,
-			at.at(), loop)
+		e.sentence = fmt.Sprintf("%s of the time the thread waits at %s for a lock on a file (%s) that another process or thread holds.%s",
+			share, at.at(), call, loop)
 		e.Advice = "Hold it for less, give each process a file of its own, or take the lock less often; lslocks shows who holds it."
 		return e, nil
 	case call == "futex" || has(signLock):
@@ -149,6 +151,14 @@ type holding struct {
 	frame   *Frame // the user's
 	syscall string
 	part    float64
+}
+
+// doing names the system call, "" if it says nothing.
+func (h holding) doing() string {
+	if h.syscall == "" || h.syscall == "futex" {
+		return ""
+	}
+	return " in " + h.syscall
 }
 
 // mostWaits bounds how many waits are matched with what the other thread did meanwhile.
@@ -227,7 +237,8 @@ func (r *Recording) sender(e Explanation, at *Frame, claims map[int]float64) Exp
 	}
 	if places := heaviest(r.Others, work, func(row *Row) *Frame { return row.Stack.Innermost() }, byPlace); len(places) > 0 &&
 		places[0].ns > busy/3 {
-		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their time at %s.", percent(places[0].ns/busy), places[0].of.at())
+		e.Evidence = fmt.Sprintf("The job's other processes spend %s of their CPU time at %s.",
+			percent(places[0].ns/busy), places[0].of.at())
 	}
 	if busy > 0 && moving > busy/2 {
 		e.Evidence = fmt.Sprintf("%s of what the job's other processes do is to serialise it and move it through pipes.", percent(moving/busy))
@@ -236,17 +247,22 @@ func (r *Recording) sender(e Explanation, at *Frame, claims map[int]float64) Exp
 	return e
 }
 
-// handOverAt explains a wait for what another thread makes by what that does meanwhile.
-func (r *Recording) handOverAt(e Explanation, at *Frame, claims map[int]float64, made *Frame, doing string) Explanation {
+// handOverAt explains a wait for what another thread makes by what that does meanwhile. Without a thread that ended it, the
+// wait may have ended by its timeout, as that of an event that a loop sleeps on does.
+func (r *Recording) handOverAt(e Explanation, at *Frame, claims map[int]float64, h holding, woken bool) Explanation {
 	name := r.calledName(claims)
 	if name == "" {
 		name = "a queue"
 	}
 	e.title = "waiting for another thread's work"
 	e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s for another thread's work.", percent(r.share(claims)), name, at.at())
-	if made != nil {
+	switch {
+	case h.frame != nil:
 		e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s, while the thread that it waits for is at %s%s.",
-			percent(r.share(claims)), name, at.at(), made.at(), doing)
+			percent(r.share(claims)), name, at.at(), h.frame.at(), h.doing())
+	case !woken:
+		e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s, for another thread's work or for its own timeout: "+
+			"no thread was seen to end these waits.", percent(r.share(claims)), name, at.at())
 	}
 	e.Advice = "Make that work cheaper, begin it earlier, or share it among more threads, or processes where it holds Python's global lock (GIL)."
 	return e
@@ -266,18 +282,14 @@ func (r *Recording) lockAt(e Explanation, at *Frame, claims map[int]float64) (Ex
 			return e, err
 		}
 	}
-	doing := ""
-	if h.syscall != "" && h.syscall != "futex" {
-		doing = " in " + h.syscall
-	}
 	if handOver {
-		return r.handOverAt(e, at, claims, h.frame, doing), nil
+		return r.handOverAt(e, at, claims, h, len(wakers) > 0), nil
 	}
 	if h.frame == nil {
 		return e, nil
 	}
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s, while the thread that releases it is at %s%s.",
-		percent(r.share(claims)), at.at(), h.frame.at(), doing)
+		percent(r.share(claims)), at.at(), h.frame.at(), h.doing())
 	if isFileCall(h.syscall) {
 		e.Advice = "The holder reads, writes or syncs files with the lock held: take the data under the lock, and write without it."
 	}

@@ -239,14 +239,14 @@ func TestKindsThatReadCountersFireAndTheirNearMissesDoNot(t *testing.T) {
 		{"a queue that another thread fills", "blocked",
 			made(t, []seen{training, {7000, "futex", script + "; Queue.get@/usr/lib/python3.11/queue.py:171; " +
 				"Condition.wait@/usr/lib/python3.11/threading.py:327; native:lock_PyThread_acquire_lock@libpython3.11.so.1.0"}}), &event.Batch{},
-			`35 % of the time the thread waits in Queue\.get at fit\.py:40 for another thread's work\. +Make that work cheaper`,
+			`35 % .*waits in Queue\.get at fit\.py:40, for another thread's work or for its own timeout: .*Make that work cheaper`,
 			made(t, []seen{training,
 				{7000, "futex", script + "; Recorder.add@/home/me/fit.py:9; native:lock_PyThread_acquire_lock@libpython3.11.so.1.0"}}), &event.Batch{}},
 		{"a queue that another process fills", "blocked",
 			made(t, []seen{training, {7000, "read", script + "; Queue.get@/usr/lib/python3.11/multiprocessing/queues.py:103; " +
 				"Connection._recv@/usr/lib/python3.11/multiprocessing/connection.py:390"}},
 				other{Thread{200, 200}, []seen{{9000, "on", "work@/home/me/fit.py:8"}}}), &event.Batch{},
-			`35 % .*waits in Queue\.get at fit\.py:40 for what another process sends\. .*100 % of their time at work \(fit\.py:8\)`,
+			`35 % .*waits in Queue\.get at fit\.py:40 for what another process sends\. .*100 % of their CPU time at work \(fit\.py:8\)`,
 			made(t, []seen{training, {7000, "read", script + "; load@/home/me/fit.py:8"}}), &event.Batch{}},
 		{"large messages of another process", "blocked",
 			made(t, []seen{training, {7000, "read", script + "; Queue.get@/usr/lib/python3.11/multiprocessing/queues.py:103; " +
@@ -258,12 +258,18 @@ func TestKindsThatReadCountersFireAndTheirNearMissesDoNot(t *testing.T) {
 				"Connection._recv@/usr/lib/python3.11/multiprocessing/connection.py:390"}},
 				other{Thread{200, 200}, []seen{{9000, "on", "work@/home/me/fit.py:8"}}}), &event.Batch{}},
 		{"a lock on a file", "blocked", made(t, []seen{training, {7000, "flock", script + "; record@/home/me/fit.py:9"}}), &event.Batch{},
-			`35 % .*lock on a file \(flock\) at record \(fit\.py:9\), which another process holds`,
+			`35 % .*waits at record \(fit\.py:9\) for a lock on a file \(flock\) that another process or thread holds`,
 			made(t, []seen{training, {700, "flock", script + "; record@/home/me/fit.py:9"}}), &event.Batch{}},
 		{"a database on another machine", "blocked", made(t, []seen{training, {7000, "poll", script + "; fetch@/home/me/fit.py:9; execute@" +
 			site + "psycopg/cursor.py:97"}}), &event.Batch{}, `35 % .*waits for a database at fetch \(fit\.py:9\)`,
 			made(t, []seen{training, {700, "poll", script + "; fetch@/home/me/fit.py:9; execute@" + site + "psycopg/cursor.py:97"}}),
 			&event.Batch{}},
+		{"a message of another process in Redis", "blocked", made(t, []seen{training, {7000, "recvfrom", script +
+			"; take@/home/me/fit.py:9; ListCommands.blpop@" + site + "redis/commands/core.py:2600; " +
+			"AbstractConnection.read_response@" + site + "redis/connection.py:512"}}),
+			&event.Batch{}, `35 % .*waits in ListCommands\.blpop at take \(fit\.py:9\) for what another process sends`,
+			made(t, []seen{training, {700, "recvfrom", script + "; take@/home/me/fit.py:9; ListCommands.blpop@" + site +
+				"redis/commands/core.py:2600"}}), &event.Batch{}},
 		{"many small collectives", "collective", looped(made(t, inCollective("all_reduce"))), reduce(60_000, 512),
 			`60 small collectives a step of 512 bytes.*bucket`,
 			looped(made(t, inCollective("all_reduce"))), reduce(1000, 50<<20)},

@@ -41,6 +41,12 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			want: `45 %.*1 workers wait 94 % of their time at Remote\.__getitem__ \(fit\.py:25\), in the system call recvfrom.*More workers`,
 			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
 		{kind: "loader",
+			pace: []seen{{9000, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {9000, "on", forward}},
+			with: []other{worker(seen{18000, "flock", "_worker_loop@" + site + "torch/utils/data/_utils/worker.py:300; " +
+				"Cache.__getitem__@/home/me/fit.py:25"})},
+			want: `45 %.*in the system call flock\..*more workers do not help`,
+			miss: []seen{{800, "poll", next + "_try_get_data@" + site + "torch/utils/data/dataloader.py:1200"}, {18000, "on", forward}}},
+		{kind: "loader",
 			pace: []seen{{12000, "on", script + "; __iter__@" + site + "torch/utils/data/dataloader.py:480; " +
 				"_MultiProcessingDataLoaderIter.__init__@" + site + "torch/utils/data/dataloader.py:1100; native:fork@libc.so.6"},
 				{6000, "on", forward}},

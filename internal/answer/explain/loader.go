@@ -71,6 +71,10 @@ func loader(r *Recording) ([]Explanation, error) {
 				"system call %s.",
 				percent(r.share(next)), len(count), percent(places[0].ns/max(held, 1)), f.at(), call)
 			e.Advice = "More workers (num_workers) wait at the same time and cost no CPU; else ask for several samples at once, or keep a copy near."
+			if call == "flock" || call == "fcntl" {
+				e.Advice = "The lock lets one worker in at a time, so that more workers do not help: " +
+					"give each a file of its own, or hold it for less."
+			}
 		} else if image {
 			e.Advice = "Decode less: let the decoder scale (Image.draft, or a smaller size), or store the images resized; more workers (num_workers) help only if CPUs are left."
 		}

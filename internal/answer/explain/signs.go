@@ -49,6 +49,7 @@ const (
 	signElements                     // NumPy calls a Python function for each element
 	signLists                        // tensors are made of Python lists, or lists of tensors
 	signDatabase                     // a database is asked
+	signMessage                      // a message of another process is waited for in Redis
 	signHandOver                     // a thread waits for what another one makes: a queue, a future, an event
 )
 
@@ -140,6 +141,8 @@ var signTable = []sign{
 	{signDatabase, "native", "", "", `^(_sqlite3|libsqlite3|_psycopg|_duckdb|duckdb|libmysqlclient|_mysql)[-.]`},
 	{signDatabase, "python", "",
 		`(^|/)(sqlalchemy|psycopg2?|pymysql|asyncpg|pymongo|redis|duckdb|peewee|mysql/connector|lmdb)/|(^|/)(sqlite3/[^/]+|peewee)\.py$`, ""},
+	{signMessage, "python", `(^|\.)(blpop|brpop|brpoplpush|blmove|blmpop|bzpopmin|bzpopmax|bzmpop|xread|xreadgroup|listen|get_message)$`,
+		`(^|/)redis/`, ""},
 	{signHandOver, "python", `(^|\.)(get|put|join)$`, `(^|/)queue\.py$`, ""},
 	{signHandOver, "python", `(^|\.)(result|exception|wait|as_completed|result_iterator)$`, `(^|/)concurrent/futures/_base\.py$`, ""},
 	{signHandOver, "python", `(^|\.)(wait|wait_for|join)$`, `(^|/)threading\.py$`, ""},

@@ -122,8 +122,8 @@ func (r *Recording) unexplained(found []Explanation) string {
 	}
 	text := fmt.Sprintf("No single cause explains a tenth of the time; %s of it is not explained.", percent(max(0, 1-explained)))
 	if short := r.Short / r.Wall(); short >= leastUnseen {
-		text += fmt.Sprintf(" For %s the thread waits, and no sample shows where: each wait is short, or few waits are looked at (--budget off "+
-			"records each).", percent(short))
+		text += fmt.Sprintf(" For %s the thread waits, and no sample shows where: the waits are short, or were sampled "+
+			"(--budget off records each of them).", percent(short))
 	}
 	var lines []string
 	for _, l := range heaviest(r.Rows, nil, innermost, byPlace) {

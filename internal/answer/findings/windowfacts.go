@@ -146,12 +146,17 @@ func longestOf(ctx context.Context, db *dataset.DB, category string) (name strin
 	return name
 }
 
-// smallKernels are kernels that take the device less than their launch takes the host.
+// profiledNS is the time that merged traces cover of the processes in the window; NULL without one.
+const profiledNS = `(SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE ` + views.Partial + `
+	AND (session_id, pid) IN (SELECT (session_id, pid) FROM finding_window))`
+
+// smallKernels are kernels that take the device less than their launch takes the host. CUPTI has all kernels, and a
+// recording in slices the launches of some: each stands for as many as its weight says.
 func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 	var pid, launches, shorter int64
 	var micros, percent sql.NullFloat64
 	err := db.Row(ctx, `SELECT coalesce(min(d.pid), 0), count(*), count(*) FILTER (d.duration_ns < l.duration_ns), avg(d.duration_ns) / 1e3,
-		100 * sum(l.duration_ns) / coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
+		100 * sum(l.duration_ns * CASE WHEN d.device_time_method = 'cupti' THEN greatest(l.weight, 1) ELSE 1 END) / coalesce(`+profiledNS+`,
 			(SELECT greatest(max(ts_ns + duration_ns) - min(ts_ns), 1) FROM finding_window))
 		FROM finding_window d JOIN finding_window l ON l.session_id = d.session_id AND l.span_id = d.launch_id
 		WHERE d.layer = 'device' AND d.category = 'kernel' AND d.duration_ns IS NOT NULL
@@ -169,7 +174,7 @@ func smallKernels(ctx context.Context, db *dataset.DB) ([]Finding, error) {
 // hotKernel is the kernel that most of the device time goes to.
 func hotKernel(ctx context.Context, db *dataset.DB) (found []Finding, err error) {
 	err = db.Each(ctx, `SELECT name, pid, count(*), sum(duration_ns)::DOUBLE, sum(sum(duration_ns)) OVER ()::DOUBLE,
-		coalesce((SELECT sum(end_ns - ts_ns) FROM merged_trace WHERE `+views.Partial+`),
+		coalesce(`+profiledNS+`,
 			max(max(ts_ns + duration_ns)) OVER () - min(min(ts_ns)) OVER ())::DOUBLE FROM finding_window
 		WHERE layer = 'device' AND category = 'kernel' AND duration_ns IS NOT NULL GROUP BY ALL ORDER BY 4 DESC,
 		1 LIMIT 1`, func(v []driver.Value) error {

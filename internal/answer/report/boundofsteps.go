@@ -25,6 +25,9 @@ type stepWork struct {
 	of                    string // what the time is
 }
 
+// wholeRecording is what work is of where no step has all its rows: that of all processes.
+const wholeRecording = "the recording"
+
 // workOfStep is a step's work and its usual period, else that of all that was recorded.
 func (b *builder) workOfStep() (w stepWork, err error) {
 	var flops, bytes sql.NullFloat64
@@ -34,7 +37,7 @@ func (b *builder) workOfStep() (w stepWork, err error) {
 		whole = whole && row.whole
 	}
 	if !whole {
-		w = stepWork{seconds: b.report.WindowMS / 1e3, of: "the recording"}
+		w = stepWork{seconds: b.report.WindowMS / 1e3, of: wholeRecording}
 		err = b.db.Row(b.ctx, `SELECT sum(flops * weight)::DOUBLE, sum(bytes_moved * weight)::DOUBLE FROM rows
 			WHERE flops IS NOT NULL`, nil, &flops, &bytes)
 		w.flops, w.bytes = flops.Float64, bytes.Float64
@@ -108,7 +111,7 @@ func (b *builder) boundOfSteps() error {
 	if err != nil || w.flops <= 0 || w.seconds <= 0 {
 		return err
 	}
-	devices, err := b.devicesUsed()
+	devices, err := b.devicesUsed(w.of == wholeRecording)
 	if err != nil {
 		return err
 	}
@@ -131,10 +134,14 @@ func (b *builder) boundOfSteps() error {
 	return nil
 }
 
-// devicesUsed is how many devices each process gives work to, on average.
-func (b *builder) devicesUsed() (n float64, err error) {
+// devicesUsed is how many devices a process gives work to: on average, or of all processes together.
+func (b *builder) devicesUsed(together bool) (n float64, err error) {
+	add := "avg"
+	if together {
+		add = "sum"
+	}
 	var devices sql.NullFloat64
-	err = b.db.Row(b.ctx, `SELECT avg(n)::DOUBLE FROM (SELECT count(DISTINCT device_id) AS n FROM rows
+	err = b.db.Row(b.ctx, `SELECT `+add+`(n)::DOUBLE FROM (SELECT count(DISTINCT device_id) AS n FROM rows
 		WHERE device_id IS NOT NULL AND (layer = 'device' OR layer = 'runtime' AND category IN ('launch', 'graph'))
 		GROUP BY session_id, pid)`, nil, &devices)
 	return max(1, devices.Float64), err

@@ -133,3 +133,30 @@ func TestLaunchesOutsideOfAMergedTraceLackNothing(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that have no steps are as far from the peak together as each is alone: each has a device of its own.
+func TestRanksWithoutStepsDoNotAddUpToMoreOfTheirPeak(t *testing.T) {
+	of := func(ranks int32) *Bound {
+		return built(t, made(t, func(d *output.Dataset) error {
+			b := &event.Batch{}
+			for pid := range ranks {
+				flops, moved, gpu := int64(stepFLOPs), int64(1e9), int32(0)
+				id := int64(pid)*2 + 1
+				b.Processes = append(b.Processes, event.Process{ID: int64(pid) + 1, PID: pid + 1})
+				b.Spans = append(b.Spans,
+					event.Span{ID: id, StartNS: 1e15, DurationNS: 2e6, PID: pid + 1, TID: pid + 1, Weight: 1, SequenceNumber: -1,
+						Call: &event.Call{Layer: "op", Name: "aten::mm"}, Detail: &event.Detail{Shape: &event.Shape{Dims: "[[1,1]]",
+							Types: `["c10::BFloat16","c10::BFloat16"]`, FLOPs: &flops, BytesMoved: &moved}}},
+					event.Span{ID: id + 1, ParentID: id, StartNS: 1e15 + 1e6, DurationNS: 1e5, PID: pid + 1, TID: pid + 1, Weight: 1,
+						SequenceNumber: -1, Call: &event.Call{Layer: "runtime", Category: "launch", Runtime: "cuda", Name: "gemm"},
+						Detail: &event.Detail{DeviceID: &gpu}})
+			}
+			ended := int64(1e15 + 20e6)
+			return errors.Join(d.Session(event.Recording{ID: "s", EndedNS: &ended, DeviceName: "NVIDIA H100 80GB HBM3"}), d.Write(b))
+		})).Bound
+	}
+	one, four := of(1), of(4)
+	if one == nil || four == nil || one.MFU <= 0 || !closeTo(four.MFU, one.MFU) || !closeTo(four.MBU, one.MBU) {
+		t.Errorf("one rank %+v, four ranks %+v", one, four)
+	}
+}

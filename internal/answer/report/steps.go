@@ -165,7 +165,7 @@ func (s *Steps) sentence() string {
 		text += fmt.Sprintf("; in %d of them another profiler ran: they are slower, and the times leave them out", s.Profiled)
 	}
 	if s.ByCUPTI {
-		text += "; CUPTI worked in all of them: they are longer than without --device-times cupti, and nothing here tells by how much"
+		text += "; CUPTI ran in all of them and made them longer; the recording does not measure by how much"
 	}
 	if s.Evaluate > 0 {
 		text += fmt.Sprintf("; %d steps of evaluation beside them", s.Evaluate)

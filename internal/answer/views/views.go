@@ -132,7 +132,7 @@ func (v view) build(ctx context.Context, db *dataset.DB, o Options) (*Table, err
 			return nil, err
 		}
 		if start {
-			t.Sentence += " The time begins with the first work, so that the job's start is in it: report has the steps alone."
+			t.Sentence += " The time begins with the first work of the devices and includes the job's start; report shows the steps alone."
 		}
 	}
 	t.Estimated = v.estimated != nil && v.estimated(t)

@@ -103,7 +103,7 @@ export function sql({ main, dataset, query, remember }) {
         " ",
         el("button", { type: "button", class: "small", onclick: () => copy(line) }, "copy as a command"),
       ),
-      numeric.length && rows.length > 1 ? chart(rows, names, numeric) : null,
+      ...(numeric.length && rows.length > 1 ? [chart(rows, names, numeric)] : []),
       sortable({ name: "query", columns, rows, sortBy: "" }),
       command(line),
     );

@@ -30,12 +30,12 @@ const (
 // deviceTimesFlag is the flag; more is what only one of the commands can do.
 func deviceTimesFlag(more string) urfave.Flag {
 	return &urfave.StringFlag{Name: "device-times", Value: deviceTimesBounds,
-		Usage: "how times on devices are known (`HOW`): bounds, from calls of the host alone, or profiler: " +
-			"ask the job's own PyTorch profiler for a trace of one second" + more}
+		Usage: "where device times come from (`HOW`): bounds, the host's calls alone; " +
+			"profiler, a trace of one second by the job's own PyTorch profiler" + more}
 }
 
 // runsCUPTI is what only run can do.
-const runsCUPTI = "; or cupti: load a library of ebpfprof's into the job's CUDA, which asks NVIDIA's CUPTI for all of it"
+const runsCUPTI = "; cupti, NVIDIA's CUPTI in the job, by a library of ebpfprof's that CUDA loads"
 
 // checkDeviceTimes refuses other values, and what this build or command cannot do.
 func (r *recorder) checkDeviceTimes(value string, starts bool) error {

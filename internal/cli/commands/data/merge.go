@@ -35,7 +35,7 @@ func MergeCommand() *urfave.Command {
 		ArgsUsage:   "DATASET TRACE",
 		Description: mergeDescription,
 		Flags: []urfave.Flag{
-			&urfave.IntFlag{Name: "pid", Usage: "the trace is of the recorded process `PID` (default: the one that it names)", DefaultText: " "},
+			&urfave.IntFlag{Name: "pid", Usage: "the trace is of the recorded process `PID`", DefaultText: "the one that it names"},
 			&urfave.BoolFlag{Name: "redact", DisableDefaultText: true, Usage: "omit directories and host names, as in a recording made with it"},
 			&urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print the new row of table merged_trace as JSON"},
 			&urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only errors"},
