@@ -197,7 +197,8 @@ func (l *watchLook) takeLess(s *Session, i *expense.Interval) {
 		}
 		s.warn(Warning{
 			TSNS: time.Now().UnixNano(), Kind: "slice", Source: "waits", Count: 1,
-			Detail: fmt.Sprintf("the tracer took %.1f %% of a CPU, more than its part: waits shorter than %v have no rows from here on",
+			Detail: fmt.Sprintf("the tracer took %.1f %% of a CPU, more than the budget has room for: waits shorter than %v have no rows "+
+				"from here on",
 				100*i.OwnCPUs(), longer),
 		})
 	}

@@ -15,8 +15,9 @@ func (d *Decoder) Losses() []event.Warning {
 	return slices.Concat(d.Runtimes.cuda.Losses(), d.samples.io.Losses(), []event.Warning{
 		{Kind: "lost", Source: "damaged_record", Count: int64(d.damaged()), Detail: "records of the ring that did not decode: a defect, " +
 			"please report it"},
-		{Kind: "lost", Source: "slice_full", Count: int64(d.Rows.Slices.Lost), Detail: "rows of slices beyond a million that waited for their " +
-			"weights: the slices in which they were say too little of these calls; a smaller --budget, or --exclude of their groups, has fewer"},
+		{Kind: "lost", Source: "slice_full", Count: int64(d.Rows.Slices.Lost), Detail: "rows of slices that found no room among " +
+			"the million that wait for their weights: these slices undercount the calls; a smaller --budget or --exclude of their groups " +
+			"makes fewer rows"},
 		{Kind: "incomplete", Source: "allocation_quota", Count: int64(d.calls.host.crowded),
 			Detail: fmt.Sprintf("allocations of a process that had %d live ones: their frees have no size, and live bytes are too few",
 				maxLiveAllocations)},

@@ -40,6 +40,7 @@ type process struct {
 	names     map[uint64]string
 	nameBytes int
 	chunks    uint64 // by its own numbers: one more than the last
+	earlier   Counts // of its programs before the one that it executes: a library begins to count with each
 }
 
 // Sink takes what is read.
@@ -98,6 +99,9 @@ func (p *process) chunk(c event.ActivityChunk, to Sink) (err error) {
 
 // numbered counts what is missing before a chunk, which is no more than could have come meanwhile.
 func (p *process) numbered(n uint64) {
+	if n == 0 && p.chunks > 0 { // the first chunk of a program
+		p.chunks, p.earlier = 0, p.Counts
+	}
 	if n >= p.chunks && n-p.chunks < 1<<32 {
 		p.Missing += int64(n - p.chunks)
 		p.chunks = n + 1
@@ -118,7 +122,8 @@ func (p *process) record(pid int32, version uint32, r record, to Sink) error {
 	case kindName:
 		ok = p.name(r)
 	case kindLost:
-		p.Dropped, p.Refused, p.Unknown = count(r.u64(8)), count(r.u64(16)), count(r.u64(24))
+		e := &p.earlier
+		p.Dropped, p.Refused, p.Unknown = count(e.Dropped, r.u64(8)), count(e.Refused, r.u64(16)), count(e.Unknown, r.u64(24))
 	case kindCall:
 		c := Call{PID: pid, Correlation: r.u32(4), Thread: int32(r.u32(32)), Driver: r.u32(24) == 1}
 		if c.StartNS, c.EndNS, ok = r.interval(&p.clock); ok {
@@ -138,7 +143,8 @@ func (p *process) record(pid int32, version uint32, r record, to Sink) error {
 	return nil
 }
 
-func count(n uint64) int64 { return int64(min(n, 1<<62)) }
+// count adds what a library counted, which may be anything.
+func count(earlier int64, n uint64) int64 { return int64(min(uint64(earlier)+min(n, 1<<62), 1<<62)) }
 
 func (p *process) name(r record) bool {
 	id, text, ok := r.name()

@@ -97,6 +97,15 @@ func TestWhatIsMissingIsCounted(t *testing.T) {
 	}
 }
 
+// A process that executes another program has a library that counts from the beginning.
+func TestWhatIsMissingOfTwoProgramsIsAdded(t *testing.T) {
+	_, found := read(t, chunk(7, 0), chunk(7, 2, words(kindLost, 0, uint64(1), uint64(2), uint64(1<<63))),
+		chunk(7, 0), chunk(7, 3, words(kindLost, 0, uint64(10), uint64(20), uint64(1<<63))))
+	if c := found[7].Counts; c.Missing != 3 || c.Dropped != 11 || c.Refused != 22 || c.Unknown != 1<<62 {
+		t.Errorf("%+v", c)
+	}
+}
+
 // CUPTI's times are those of another clock: without a reading of both they are nowhere in the recording.
 func TestTimesWithoutAReadingOfTheClocksAreLeftOut(t *testing.T) {
 	k, found := read(t,

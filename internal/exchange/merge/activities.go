@@ -2,6 +2,7 @@ package merge
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 	"github.com/ebpfprof/ebpfprof/internal/exchange/cupti"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -54,8 +56,10 @@ type activities struct {
 	reading   *merging
 
 	session, tool string
-	offset        int64 // the epoch minus CLOCK_MONOTONIC
-	last          int64 // number of a span
+	to            event.Sink // the recording's files
+	offset        int64      // the epoch minus CLOCK_MONOTONIC
+	began         int64      // the recording, since the epoch
+	last          int64      // number of a span
 	processes     map[int32]*traced
 
 	work      []cupti.Work // of this segment
@@ -95,6 +99,7 @@ type traced struct {
 	sameIDs         bool // it numbers threads as the tracer does
 	first           int32
 	offsets, longer []int64
+	rows            [2]int64 // when the first row of a device begins, and the last ends
 	slices          [][2]int64
 }
 
@@ -102,8 +107,8 @@ type traced struct {
 const mostOffsets = 1 << 20
 
 func (a *activities) begin(ctx context.Context) error {
-	const session = "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns FROM session LIMIT 1"
-	err := a.recording.Row(ctx, session, nil, &a.session, &a.tool, &a.offset)
+	const session = "SELECT session_id, coalesce(tool_version, ''), clock_offset_ns, started_ns FROM session LIMIT 1"
+	err := a.recording.Row(ctx, session, nil, &a.session, &a.tool, &a.offset, &a.began)
 	if err != nil {
 		return fmt.Errorf("reading the recording's session: %w", err)
 	}
@@ -111,6 +116,10 @@ func (a *activities) begin(ctx context.Context) error {
 		return fmt.Errorf("reading the recording's last number: %w", err)
 	}
 	a.calls, a.before = calls{}, calls{}
+	a.to = appending{a.path, a.session, a.tool}
+	if a.options.Redact {
+		a.to = redact.NewSink(a.to)
+	}
 	return a.recording.Each(ctx, "SELECT pid, coalesce(max(ns_pid), pid) FROM process GROUP BY pid", func(v []driver.Value) error {
 		pid, _ := v[0].(int32)
 		own, _ := v[1].(int32)
@@ -181,8 +190,13 @@ func (a *activities) settle(last bool) error {
 	if len(batch.Spans) == 0 {
 		return nil
 	}
-	return output.Append(a.path, a.session, a.tool, batch)
+	return a.to.Write(batch)
 }
+
+// appending is a Sink that puts each batch into files of its own.
+type appending struct{ path, session, tool string }
+
+func (a appending) Write(b *event.Batch) error { return output.Append(a.path, a.session, a.tool, b) }
 
 // recorded finds the recorded calls that calls are.
 func (a *activities) recorded(used map[correlation]given) (map[correlation]hands, error) {
@@ -297,8 +311,11 @@ func (a *activities) end(found map[int32]*cupti.Process) (all []event.MergedTrac
 				t.merged.Source = fmt.Sprintf("cupti %d", s.Version)
 			}
 		}
+		if t.merged.StartNS == 0 { // no call of the host came: its window is that of its rows
+			t.merged.StartNS, t.merged.EndNS = t.rows[0], t.rows[1]
+		}
 		for _, w := range lost(p.Counts) {
-			w.TSNS = t.merged.StartNS
+			w.TSNS = cmp.Or(t.merged.StartNS, a.began)
 			batch.Warnings = append(batch.Warnings, w)
 			sentences = append(sentences, fmt.Sprintf("pid %d: %d %s", pid, w.Count, w.Detail))
 		}
@@ -311,7 +328,7 @@ func (a *activities) end(found map[int32]*cupti.Process) (all []event.MergedTrac
 	batch.MergedTraces = all
 	a.recording.Close()
 	if len(batch.MergedTraces)+len(batch.Warnings) > 0 {
-		err = output.Append(a.path, a.session, a.tool, batch)
+		err = a.to.Write(batch)
 	}
 	return all, sentences, err
 }
@@ -370,6 +387,10 @@ func (a *activities) add(w cupti.Work, h hands, launchedHere bool) {
 			l.took += s.DurationNS
 		}
 	}
+	if p.merged.DeviceRows == 0 || s.StartNS < p.rows[0] {
+		p.rows[0] = s.StartNS
+	}
+	p.rows[1] = max(p.rows[1], s.StartNS+s.DurationNS)
 	p.merged.DeviceRows++
 	a.spans = append(a.spans, s)
 }

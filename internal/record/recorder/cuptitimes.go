@@ -8,8 +8,6 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/record/injection"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
-	"github.com/ebpfprof/ebpfprof/internal/version"
-	"github.com/ebpfprof/ebpfprof/output"
 	"github.com/ebpfprof/ebpfprof/tracer/activity"
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -145,7 +143,7 @@ func (r *recorder) mergeActivities(lost []event.Warning, recording event.Recordi
 	if len(lost) == 0 {
 		return beside
 	}
-	if err := output.Append(r.output, recording.ID, version.Version, &event.Batch{Warnings: lost}); err != nil {
+	if err := r.warnLater(recording, lost); err != nil {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", printable.Text(err.Error()))
 	}
 	return beside

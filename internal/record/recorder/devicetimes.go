@@ -12,6 +12,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/record/injection"
 	"github.com/ebpfprof/ebpfprof/internal/record/ondemand"
+	"github.com/ebpfprof/ebpfprof/internal/redact"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 	"github.com/ebpfprof/ebpfprof/internal/version"
 	"github.com/ebpfprof/ebpfprof/output"
@@ -131,9 +132,19 @@ func (r *recorder) merge(traces ondemand.Result, recording event.Recording) {
 	if len(warnings) == 0 {
 		return
 	}
-	if err := output.Append(r.output, recording.ID, version.Version, &event.Batch{Warnings: warnings}); err != nil {
+	if err := r.warnLater(recording, warnings); err != nil {
 		fmt.Fprintf(os.Stderr, "warning: %s\n", printable.Text(err.Error()))
 	}
+}
+
+// warnLater adds warnings to the dataset, which is closed by now. They name files: a redacted recording has no directories.
+func (r *recorder) warnLater(recording event.Recording, warnings []event.Warning) error {
+	if r.redact {
+		for n := range warnings {
+			warnings[n].Detail = redact.Text(warnings[n].Detail)
+		}
+	}
+	return output.Append(r.output, recording.ID, version.Version, &event.Batch{Warnings: warnings})
 }
 
 func (r *recorder) mergeOne(t ondemand.Trace) (string, error) {
