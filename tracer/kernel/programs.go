@@ -62,7 +62,7 @@ const (
 type Sizes struct {
 	Ring    int    // bytes of the call ring, a power of two multiple of the page size
 	Frames  int    // of each kind in a stack; what the programs say if 0
-	Targets int    // processes; what the programs say if 0
+	Targets int    // processes that one user may have; what the programs say if 0
 	Probes  int    // places of the probe table; MaxSpecs if 0
 	Verify  uint32 // of so many memoised stacks one is walked again, a power of two; 0: none is memoised
 }
@@ -192,10 +192,10 @@ func (k *Programs) Adapt(spec *ebpf.CollectionSpec) error {
 		workspaces.MaxEntries *= uint32(cpus)
 	}
 	if targets, ok := spec.Maps["targets"]; ok && k.sizes.Targets > 0 {
-		targets.MaxEntries = uint32(k.sizes.Targets)
+		targets.MaxEntries = uint32(roomFor(k.sizes.Targets))
 	}
 	if processes, ok := spec.Variables["user_processes"]; ok && k.sizes.Targets > 0 {
-		if err := processes.Set(uint32(userPart(k.sizes.Targets))); err != nil {
+		if err := processes.Set(uint32(k.sizes.Targets)); err != nil {
 			return fmt.Errorf("sharing the table of processes: %w", err)
 		}
 	}

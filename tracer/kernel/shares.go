@@ -70,3 +70,7 @@ func (s *shares) Of(share bpf.CallShare) (all []UserShare) {
 
 // userPart is how much of a table one user may have.
 func userPart(size int) int { return max(1, size*3/4) }
+
+// roomFor is the size of a table of which one user may have most places: the limit that somebody sets for a recording
+// of one user's processes is what they get.
+func roomFor(most int) int { return most + most/3 + 1 }
