@@ -253,6 +253,11 @@ func TestFromATableToItsPlacesByClicks(t *testing.T) {
 
 	b.open("sql?q=SELECT 9007199254740993 AS large, name FROM span LIMIT 3")
 	b.until(`document.querySelector(".result tbody th")?.textContent === "9007199254740993"`)
+	// One dataset has no comparison: its key leads nowhere.
+	b.do(chromedp.KeyEvent("0"))
+	if at := evaluate[string](b, "location.hash"); !strings.HasPrefix(at, "#sql") {
+		t.Errorf("the key 0 leads to %s", at)
+	}
 	// Without a number to draw there is a table and no chart, and no word in the chart's place.
 	b.open("sql?q=SELECT 'x' AS only")
 	b.until(`document.querySelector(".result tbody th")?.textContent === "x"`)

@@ -174,6 +174,10 @@ func TestKindsThatReadCountersFireAndTheirNearMissesDoNot(t *testing.T) {
 				"_PollLikeSelector.select@/usr/lib/python3.11/selectors.py:415"},
 				{3900, "futex", "<module>@/home/me/serve.py:9; serve_forever@/usr/lib/python3.11/socketserver.py:230; do_GET@/home/me/serve.py:4"}}),
 			&event.Batch{}},
+		{"a client that waits for an answer in an event loop", "nothing_moves", made(t, []seen{{19900, "epoll_wait",
+			"<module>@/home/me/ask.py:9; run_until_complete@/usr/lib/python3.11/asyncio/base_events.py:640; " +
+				"select@/usr/lib/python3.11/selectors.py:468"}}),
+			&event.Batch{}, `The event loop waits for requests or answers: for the last \d+ s nothing`, standingAt(made(t, nil)), &event.Batch{}},
 		{"a stopped process", "nothing_moves", halted(made(t, nil), event.ThreadStopped), &event.Batch{},
 			`process 100 is stopped by a signal, so that nothing in it runs\. .*kill -CONT 100`,
 			standingAt(made(t, nil)), &event.Batch{}},

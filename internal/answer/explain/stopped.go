@@ -9,11 +9,16 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/answer/hang"
 )
 
-// waitsForRequests is what an idle server does.
-const waitsForRequests = "The server waits for requests"
+// What an idle server does, and an idle event loop: whether that serves others, or asks them, its stack does not show.
+const (
+	waitsForRequests = "The server waits for requests"
+	loopWaits        = "The event loop waits for requests or answers"
+)
 
-// Idles reports whether the verdict is that a server waits for requests.
-func (v *Verdict) Idles() bool { return v != nil && strings.HasPrefix(v.Sentence, waitsForRequests) }
+// Idles reports whether the verdict is that a server, or an event loop, waits for others.
+func (v *Verdict) Idles() bool {
+	return v != nil && (strings.HasPrefix(v.Sentence, waitsForRequests) || strings.HasPrefix(v.Sentence, loopWaits))
+}
 
 // waitsForEvents reports whether a thread waits for a connection or for what comes on one.
 func (s *standing) waitsForEvents() bool {
@@ -100,8 +105,12 @@ func nothingMoves(r *Recording) ([]Explanation, error) {
 		at = r.byTurns()
 	}
 	if at.serves() {
+		what := waitsForRequests
+		if !at.Stack.Has(signHTTPServer) {
+			what = loopWaits
+		}
 		return []Explanation{{class: stopped, Explained: 1, title: "waits for requests",
-			sentence: fmt.Sprintf(waitsForRequests+": for the last %.0f s nothing in the job ran.", seconds)}}, nil
+			sentence: fmt.Sprintf("%s: for the last %.0f s nothing in the job ran.", what, seconds)}}, nil
 	}
 	if r.few && len(r.still) == 0 {
 		return nil, nil // what waits for moments only, and seldom, is no hang

@@ -74,7 +74,7 @@ function show() {
     view
       .load()
       .then((module) => opening === shown && Object.assign(opening, module[view.name](page)))
-      .catch((error) => main.replaceChildren(el("p", { class: "failed", role: "alert" }, error.message)));
+      .catch((error) => opening === shown && main.replaceChildren(el("p", { class: "failed", role: "alert" }, error.message)));
 }
 
 // say shows a sentence above the view; "" removes it.
@@ -149,7 +149,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (!lettersOn() && /^Key/.test(event.code)) return;
-  const view = views.find((v) => v.key === event.key);
+  const view = views.find((v) => v.key === event.key && (!v.when || (dataset && v.when(dataset))));
   if (view) {
     go(view.name);
     event.preventDefault();

@@ -50,22 +50,25 @@ export function path({ main, dataset, query, go }) {
           "this step on the timeline",
         ),
       ),
-      el(
-        "form",
-        {
-          onsubmit: (e) => {
-            e.preventDefault();
-            go("path", { step: number.value });
-          },
-        },
-        el("label", {}, "step ", number),
-        " ",
-        el("button", {}, "show"),
-        " ",
-        p.step > 0 ? el("a", { href: `#path?step=${p.step - 1}` }, "previous") : null,
-        " ",
-        el("a", { href: `#path?step=${p.step + 1}` }, "next"),
-      ),
+      // The path of a recording without steps is that of all of it: there is no other to show.
+      p.kind
+        ? el(
+            "form",
+            {
+              onsubmit: (e) => {
+                e.preventDefault();
+                go("path", { step: number.value });
+              },
+            },
+            el("label", {}, "step ", number),
+            " ",
+            el("button", {}, "show"),
+            " ",
+            p.step > 0 ? el("a", { href: `#path?step=${p.step - 1}` }, "previous") : null,
+            " ",
+            el("a", { href: `#path?step=${p.step + 1}` }, "next"),
+          )
+        : null,
       el("p", { class: "note" }, `made of: ${p.method}${p.dropped_edges ? `; ${p.dropped_edges} edges contradicted the measured times` : ""}`),
       el(
         "div",
