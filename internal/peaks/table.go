@@ -5,6 +5,7 @@ package peaks
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Peak is what a device does at most. Dense operations, without sparsity.
@@ -52,8 +53,10 @@ var devices = []struct {
 	{[]string{"trn3"}, sheet("AWS Trainium3", 671, 671, 183, 0, 2517, 4900)},
 	{[]string{"Trainium2"}, sheet("AWS Trainium2", 667, 667, 181, 0, 1299, 2900)},
 	{[]string{"trn2"}, sheet("AWS Trainium2", 667, 667, 181, 0, 1299, 2900)},
+	{[]string{"trn2u"}, sheet("AWS Trainium2", 667, 667, 181, 0, 1299, 2900)},
 	{[]string{"Trainium"}, sheet("AWS Trainium", 190, 190, 47.5, 0, 190, 820)},
 	{[]string{"trn1"}, sheet("AWS Trainium", 190, 190, 47.5, 0, 190, 820)},
+	{[]string{"trn1n"}, sheet("AWS Trainium", 190, 190, 47.5, 0, 190, 820)},
 	{[]string{"Inferentia2"}, sheet("AWS Inferentia2", 190, 190, 47.5, 0, 190, 820)},
 	{[]string{"inf2"}, sheet("AWS Inferentia2", 190, 190, 47.5, 0, 190, 820)},
 	{[]string{"Inferentia"}, sheet("AWS Inferentia", 64, 0, 0, 0, 0, 50)},
@@ -62,7 +65,9 @@ var devices = []struct {
 	{[]string{"TPU", "v4"}, sheet("Google TPU v4", 275, 0, 0, 0, 0, 1200)},
 	{[]string{"TPU", "v5", "lite"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
 	{[]string{"TPU", "v5e"}, sheet("Google TPU v5e", 197, 0, 0, 0, 0, 819)},
+	{[]string{"TPU", "v5p"}, sheet("Google TPU v5p", 459, 0, 0, 0, 0, 2765)},
 	{[]string{"TPU", "v5"}, sheet("Google TPU v5p", 459, 0, 0, 0, 0, 2765)},
+	{[]string{"TPU", "v6e"}, sheet("Google TPU v6e", 918, 0, 0, 0, 0, 1640)},
 	{[]string{"TPU", "v6"}, sheet("Google TPU v6e", 918, 0, 0, 0, 0, 1640)},
 	{[]string{"TPU7x"}, sheet("Google TPU7x", 2307, 0, 0, 0, 4614, 7380)},
 	{[]string{"MI210"}, sheet("AMD Instinct MI210", 181, 0, 45.3, 45.3, 0, 1638)},
@@ -102,11 +107,21 @@ func FindAmong(own []Peak, device string) (Peak, bool) {
 func Find(device string) (Peak, bool) {
 	upper := strings.ToUpper(device)
 	for _, d := range devices {
-		if !slices.ContainsFunc(d.words, func(w string) bool { return !strings.Contains(upper, strings.ToUpper(w)) }) {
+		if !slices.ContainsFunc(d.words, func(w string) bool { return !endsIn(upper, strings.ToUpper(w)) }) {
 			return d.peak, true
 		}
 	}
 	return Peak{}, false
+}
+
+// endsIn reports whether a word of a name ends with another: an L40 is no L4, an A10G no A10.
+func endsIn(name, word string) bool {
+	for _, w := range strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		if strings.HasSuffix(w, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // Kind is the element type, as torch.profiler or C++ spell it, by which FLOPs
