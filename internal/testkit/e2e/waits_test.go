@@ -28,26 +28,28 @@ func TestWaitsForAMissingRankAreThereWhileTheyLast(t *testing.T) {
 		live := &harness.Recording{Dataset: tracing.Dataset}
 		open := "SELECT rank, name, sequence_number, bytes, dtype, element_count, python_stack_id IS NOT NULL, communicator IS NOT NULL, " +
 			"completed_number FROM open_call WHERE category = '%s' ORDER BY rank"
-		var waits [][]any
-		for deadline := time.Now().Add(harness.Patience); len(waits) < 3; time.Sleep(100 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("no waits of three ranks in %s: %v\n%s", harness.Patience, waits, job.Transcript())
+		// What is known of a wait comes with the rows of its work, a file or two later.
+		var waits []string
+		for _, rank := range []int{0, 1, 3} {
+			waits = append(waits, fmt.Sprintf("[%d Work::wait %d 4000 double 500 true true %d]", rank, before, before-1))
+		}
+		asked := []struct{ query, want string }{
+			{fmt.Sprintf(open, "wait"), fmt.Sprint(waits)},
+			{"SELECT rank, name, sequence_number FROM open_call WHERE category = 'work' ORDER BY rank",
+				fmt.Sprintf("[[0 gloo::allreduce %[1]d] [1 gloo::allreduce %[1]d] [3 gloo::allreduce %[1]d]]", before)},
+			{"SELECT rank, issued_number FROM communicator ORDER BY rank",
+				fmt.Sprintf("[[0 %[1]d] [1 %[1]d] [2 %[2]d] [3 %[1]d]]", before, before-1)},
+		}
+		for _, a := range asked {
+			var got string
+			for deadline := time.Now().Add(harness.Patience); ; time.Sleep(100 * time.Millisecond) {
+				if got = fmt.Sprint(live.Rows(t, "%s", a.query)); got == a.want {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("in %s %s\ngives %s\nwant  %s\n%s", harness.Patience, a.query, got, a.want, job.Transcript())
+				}
 			}
-			waits = live.Rows(t, open, "wait")
-		}
-		for i, rank := range []int{0, 1, 3} {
-			want := fmt.Sprintf("[%d Work::wait %d 4000 double 500 true true %d]", rank, before, before-1)
-			if got := fmt.Sprint(waits[i]); got != want {
-				t.Errorf("wait %s\nwant %s", got, want)
-			}
-		}
-		if works := fmt.Sprint(live.Rows(t, "SELECT rank, name, sequence_number FROM open_call WHERE category = 'work' ORDER BY rank")); works !=
-			fmt.Sprintf("[[0 gloo::allreduce %d] [1 gloo::allreduce %d] [3 gloo::allreduce %d]]", before, before, before) {
-			t.Errorf("collectives that have not ended: %s", works)
-		}
-		ranks := fmt.Sprint(live.Rows(t, "SELECT rank, issued_number FROM communicator ORDER BY rank"))
-		if want := fmt.Sprintf("[[0 %d] [1 %d] [2 %d] [3 %d]]", before, before, before-1, before); ranks != want {
-			t.Errorf("how far the ranks have come: %s, want %s", ranks, want)
 		}
 		// The line at which each of them waits is on disk too.
 		line := lineOf(t, "missing.py", "# the collective that waits")
