@@ -11,7 +11,9 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools wheel nfpm release runtimes native checks clean
+.PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
+	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
+	wheel nfpm release runtimes native checks clean
 
 all: build
 
@@ -84,7 +86,8 @@ test-matrix: matrix-tools ## load every program on four kernels, about 5 minutes
 
 # What exports and datasets are read back with; the tests that need it are skipped without.
 readers: ## install other readers of Parquet and of the exports
-	@$(STEP) "fetching readers of exports and datasets, 2 min the first time" scripts/readers.sh || echo "going on without them: the tests that read exports and datasets with them are skipped"
+	@$(STEP) "fetching readers of exports and datasets, 2 min the first time" scripts/readers.sh || \
+		echo "going on without them: the tests that read exports and datasets with them are skipped"
 
 # JAX and its CUDA plugin, likewise.
 jax: ## install JAX and its CUDA plugin into the cache
@@ -93,11 +96,13 @@ jax: ## install JAX and its CUDA plugin into the cache
 # Libraries of libcuda, HIP, RCCL and Level Zero that are newer than Debian 12, likewise.
 # Without them all but the few tests that look into them run.
 runtimes: ## install newer accelerator runtimes into the cache
-	@$(STEP) "fetching libraries of other vendors, 2 min the first time" scripts/runtime-libraries.sh || echo "going on without them: the tests that look into these libraries are skipped"
+	@$(STEP) "fetching libraries of other vendors, 2 min the first time" scripts/runtime-libraries.sh || \
+		echo "going on without them: the tests that look into these libraries are skipped"
 
 # What runs docs/notebook.ipynb, likewise.
 notebook-tools: ## install what runs the notebook of docs/
-	@$(STEP) "fetching what runs notebooks, 1 min the first time" scripts/notebook.sh || echo "going on without it: the test of the notebook is skipped"
+	@$(STEP) "fetching what runs notebooks, 1 min the first time" scripts/notebook.sh || \
+		echo "going on without it: the test of the notebook is skipped"
 
 # For pip: the program for glibc 2.28 and later, and the Python package ebpfprof, into bin/dist.
 # ARCHES="x86_64 aarch64" chooses. Equal sources are equal wheels.
@@ -123,7 +128,8 @@ release: wheel nfpm bin/ebpfprof-agent ## make packages, the agent's image, SBOM
 
 # A server with S3's protocol, likewise.
 s3: ## install an S3 server for the tests of buckets
-	@$(STEP) "building a server with S3's protocol, 3 min the first time" scripts/versitygw.sh || echo "going on without it: the tests of buckets are skipped"
+	@$(STEP) "building a server with S3's protocol, 3 min the first time" scripts/versitygw.sh || \
+		echo "going on without it: the tests of buckets are skipped"
 
 # What evaluates the rules of deploy/alerts.yaml, likewise.
 promtool: ## install promtool for the test of alerts
@@ -183,8 +189,9 @@ test-unit: ## tests without root or kernel, packages with goroutines under the r
 	$(GO) test -short $$($(GO) list ./... | grep -vxF "$$racy") && exit $$raced; }
 
 # Real jobs under real probes. The packages that come first wait for a third of their time.
-# Tests of internal/testkit/e2e that compare times have the machine alone. Of the others eight have begun at a time, most of which wait: no two trace the
-# same library (internal/testkit/e2e/harness/beside.go), and most trace one of two PyTorches.
+# Tests of internal/testkit/e2e that compare times have the machine alone. Of the others eight have begun at a time,
+# most of which wait: no two trace the same library (internal/testkit/e2e/harness/beside.go), and most trace one of two
+# PyTorches.
 # With PRICE=3 a hit of a probe has three times the price that is measured: as on a slower machine.
 PRICE  ?=
 PRICED := $(if $(PRICE),-ldflags "-X github.com/ebpfprof/ebpfprof/tracer/kernel.priceFactor=$(PRICE)")
@@ -194,7 +201,8 @@ test-kernel: build native ## tests that attach probes to real jobs (root); PRICE
 
 .PHONY: test-tracer test-jobs
 test-tracer:
-	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 40m $(PRICED) ./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 40m $(PRICED) \
+		./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
 test-jobs:
 	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 80m ./internal/testkit/e2e/...
 

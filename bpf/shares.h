@@ -3,7 +3,7 @@
  * How much of the kernel's tables each user's processes have. One process has a share of
  * its own (lives.h), but a job may have many: a user has three quarters of a table at the
  * most, so that a neighbour's process always finds the share that it may have. Each entry
- * says to whom it is charged, and is given back to that user, whoever its process is then.
+ * holds the user that it is charged to, and is given back to that user, whoever its process is then.
  */
 #ifndef EBPFPROF_SHARES_H
 #define EBPFPROF_SHARES_H
@@ -19,7 +19,7 @@
 /* Likewise, of the processes; set by the loader where their table has another size. */
 const volatile __u32 user_processes = 3072;
 
-/* Users that are told apart. */
+/* Users that can have a share. */
 #define MAX_USERS 4096
 /* include/linux/user_namespace.h: as deep as they may be nested. */
 #define MOST_NAMESPACES 33

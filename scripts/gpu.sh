@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# gpu.sh OUT: everything that is to be known of a machine with an NVIDIA GPU, in one run of some five minutes: doctor,
-# gpucheck, a transformer's training step with and without a recording in turn, the job's own profiler beside a
-# recording, CUPTI's rows of devices and their price, counters, NCCL of one rank. All that is printed is in OUT/log.txt, each step has a limit of its own. Needs
-# root, bin/ebpfprof, bin/gpucheck and a python3 with PyTorch; no network. docs/gpu-check.json has the results of the last.
+# gpu.sh OUT: all checks on a machine with an NVIDIA GPU, in one run of some five minutes: doctor, gpucheck, a
+# transformer's training step with and without a recording in turn, the job's own profiler beside a recording, CUPTI's
+# rows of devices and their price, counters, NCCL of one rank. OUT/log.txt has the whole output; each step has a limit
+# of its own. Needs root, bin/ebpfprof, bin/gpucheck and a python3 with PyTorch; no network. docs/gpu-check.json has the results of the last.
 set -u
 out=$(realpath -m "${1:?usage: gpu.sh OUT}") root=$(realpath "$(dirname "$0")/..") p=
 mkdir -p "$out" && work=$(mktemp -d) && cd "$work" || exit

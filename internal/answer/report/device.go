@@ -112,7 +112,7 @@ func (b *builder) launchedDevices() error {
 	return err
 }
 
-// boundedDevices does the sweep with bounds. Where there is nothing else, what is missing is said.
+// boundedDevices does the sweep with bounds. Without any, the report says which data it lacks.
 func (b *builder) boundedDevices(alone bool) error {
 	var ends [2]Device
 	for i, end := range []string{"lo", "hi"} {

@@ -62,7 +62,7 @@ func byCUPTI(d *output.Dataset) error {
 }
 
 // The device is as busy as in the loop, and the job's start is no part of it; operators have the device time of all that
-// their launches stand for; steps are said to be those of a slower job.
+// their launches stand for; the report says that CUPTI made the steps longer.
 func TestDevicesByCUPTIAreOfTheLoop(t *testing.T) {
 	r := built(t, made(t, byCUPTI))
 	d, s := r.DeviceInSteps, r.Steps

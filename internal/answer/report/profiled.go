@@ -6,8 +6,8 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/answer/views"
 )
 
-// Profiled is the time that traces cover which were merged into the recording: what is said of devices is of it alone,
-// and the job was slower in it.
+// Profiled is the part of the recording that merged traces cover. All figures of devices are of this part, in which the
+// job was slower.
 type Profiled struct {
 	Traces     int64   `json:"traces"`
 	MS         float64 `json:"ms"`
@@ -75,7 +75,7 @@ func (b *builder) pace() {
 	}
 }
 
-// notes are said below what the devices did.
+// notes adds the notes below the devices' figures.
 func (p *Profiled) notes(s *section, steps *Steps, bounds *DeviceBounds) {
 	s.note("of %s alone: a trace was merged for it; the job is slower meanwhile", p.covered.Text())
 	if p.StepMS != nil && steps != nil {

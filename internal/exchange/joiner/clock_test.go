@@ -42,7 +42,7 @@ func TestAClockIsFoundWithinTheErrorThatIsStated(t *testing.T) {
 					at := a[meeting{5, m}].left
 					truth := at + ahead + int64(drift*float64(m*gap))
 					if wrong := c.onReference(truth) - at; wrong < -c.Error-2000 || wrong > c.Error+2000 {
-						t.Errorf("%d collectives, ahead %d, drift %g: collective %d is put %d ns wrong, and the error is said to be %d", n, ahead, drift, m,
+						t.Errorf("%d collectives, ahead %d, drift %g: collective %d is put %d ns wrong, and the stated error is %d", n, ahead, drift, m,
 							wrong, c.Error)
 					}
 				}

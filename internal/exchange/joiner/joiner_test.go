@@ -144,7 +144,7 @@ func TestTwoHostsBecomeOneDatasetOnOneClock(t *testing.T) {
 		t.Fatalf("clock %+v", clock)
 	}
 	if wrong := clock.Ahead - b.ahead; max(wrong, -wrong) > clock.Error || clock.Error > 1_000_000 {
-		t.Errorf("the clock is found %d ns wrong, and the error is said to be %d", wrong, clock.Error)
+		t.Errorf("the clock is found %d ns wrong, and the stated error is %d", wrong, clock.Error)
 	}
 	for sql, want := range map[string]int64{
 		"SELECT count(*) FROM session": 2, "SELECT count(*) FROM process": 2, "SELECT count(DISTINCT pid) FROM process": 2,
