@@ -1,28 +1,23 @@
 package importer
 
 import (
-	"bytes"
-	"compress/gzip"
 	"database/sql"
 	"encoding/binary"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// A view is a program: it may yield rows without end. Only tables are read.
-func TestAViewIsNoTableOfAnExport(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "views.sqlite")
+// exportOf is a SQLite file that the statements have made.
+func exportOf(t *testing.T, statements ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "export.sqlite")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range []string{
-		"CREATE TABLE PROCESSES (pid INTEGER, name TEXT)",
-		"CREATE VIEW StringIds AS WITH RECURSIVE r(id, value) AS (SELECT 1, 'x' UNION ALL SELECT id + 1, 'x' FROM r) SELECT id, value FROM r",
-	} {
+	for _, statement := range statements {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
@@ -30,67 +25,26 @@ func TestAViewIsNoTableOfAnExport(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// A view is a program: it may yield rows without end. Only tables are read.
+func TestAViewIsNoTableOfAnExport(t *testing.T) {
+	path := exportOf(t,
+		"CREATE TABLE PROCESSES (pid INTEGER, name TEXT)",
+		"CREATE VIEW StringIds AS WITH RECURSIVE r(id, value) AS (SELECT 1, 'x' UNION ALL SELECT id + 1, 'x' FROM r) SELECT id, value FROM r")
 	if _, err := openNsys(path); err == nil || !strings.Contains(err.Error(), "no table StringIds") {
 		t.Errorf("%v", err)
-	}
-}
-
-type zeros struct{ left int64 }
-
-func (z *zeros) Read(b []byte) (int, error) {
-	if z.left <= 0 {
-		return 0, io.EOF
-	}
-	n := min(int64(len(b)), z.left)
-	clear(b[:n])
-	z.left -= n
-	return int(n), nil
-}
-
-// What unpacks to a thousand times its size is no trace.
-func TestAFileThatUnpacksToFarMoreIsNoTrace(t *testing.T) {
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	if _, err := io.Copy(z, &zeros{1 << 20}); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	c := &counted{in: &packed}
-	in, err := gzip.NewReader(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := io.Copy(io.Discard, &unpacked{in: in, packed: c}); err != nil || n != 1<<20 {
-		t.Errorf("a small one: %d bytes, %v", n, err)
-	}
-	u := &unpacked{in: &zeros{1 << 40}, packed: &counted{read: 1 << 20}, read: mostUnpacked - 1<<10}
-	if n, err := io.Copy(io.Discard, u); err == nil || n > 1<<20 {
-		t.Errorf("a large one: %d bytes, %v", n, err)
 	}
 }
 
 // A table that is declared as another kind, in text that an editor of the file chose, is a
 // program too.
 func TestAVirtualTableIsNoTableOfAnExport(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "virtual.sqlite")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, statement := range []string{
+	path := exportOf(t,
 		"CREATE VIRTUAL TABLE StringIds USING fts5(id, value)",
 		"PRAGMA writable_schema = 1",
-		"UPDATE sqlite_master SET sql = 'CREATE  VIRTUAL TABLE StringIds USING fts5(id, value)' WHERE name = 'StringIds'",
-	} {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+		"UPDATE sqlite_master SET sql = 'CREATE  VIRTUAL TABLE StringIds USING fts5(id, value)' WHERE name = 'StringIds'")
 	if _, err := openNsys(path); err == nil || !strings.Contains(err.Error(), "no table StringIds") {
 		t.Errorf("%v", err)
 	}
@@ -102,19 +56,12 @@ const pageBytes = 4096
 // A table whose pages lead to the same page again and again has rows without end, in a file of
 // some pages.
 func TestATableOfPagesThatRepeatIsDamaged(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "repeating.sqlite")
+	path := exportOf(t,
+		"CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)",
+		"WITH RECURSIVE r(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r WHERE id < 20000) INSERT INTO StringIds SELECT id, 'x' FROM r")
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
-	}
-	statements := []string{
-		"CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)",
-		"WITH RECURSIVE r(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM r WHERE id < 20000) INSERT INTO StringIds SELECT id, 'x' FROM r",
-	}
-	for _, statement := range statements {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
 	}
 	var root int64
 	if err := db.QueryRow("SELECT rootpage FROM sqlite_master WHERE name = 'StringIds'").Scan(&root); err != nil {

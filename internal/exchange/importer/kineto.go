@@ -15,6 +15,8 @@ import (
 
 	"github.com/klauspost/compress/flate"
 	fastgzip "github.com/klauspost/compress/gzip"
+
+	"github.com/ebpfprof/ebpfprof/internal/exchange/unpacking"
 )
 
 // kineto is a trace of torch.profiler, or another one in Chrome's JSON.
@@ -44,45 +46,17 @@ type kineto struct {
 	tracks  tracks
 }
 
-// counted tells how much of the file has been read.
-type counted struct {
-	in   io.Reader
-	read int64
-}
+// mostUnpacked bytes are read of a file whatever it was packed to.
+const mostUnpacked = 1 << 30
 
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.in.Read(b)
-	c.read += int64(n)
-	return n, err
-}
-
-// unpacked stops a file that unpacks to far more than any trace: events differ in their times and
-// numbers, and become a tenth to a hundredth.
-type unpacked struct {
-	in     io.Reader
-	packed *counted
-	read   int64
-}
-
-const (
-	mostUnpacked  = 1 << 30 // whatever it was packed to
-	mostTimesSize = 400
-)
-
-func (u *unpacked) Read(b []byte) (int, error) {
-	n, err := u.in.Read(b)
-	if u.read += int64(n); u.read > mostUnpacked && u.read > mostTimesSize*u.packed.read {
-		return n, fmt.Errorf("it unpacks to more than %d times its size, which no trace does", mostTimesSize)
-	}
-	return n, err
-}
+var errNoTrace = errors.New("no trace")
 
 // mostLayers of gzip are unpacked: some stores pack what is packed.
 const mostLayers = 4
 
 // text is what the file has, unpacked and without a byte order mark.
-func (k *kineto) text(file *os.File) (io.Reader, *counted, error) {
-	c := &counted{in: file}
+func (k *kineto) text(file *os.File) (io.Reader, *unpacking.Counted, error) {
+	c := unpacking.Count(file)
 	in := bufio.NewReaderSize(c, 1<<18)
 	for range mostLayers {
 		if head, _ := in.Peek(2); !isGzip(head) {
@@ -92,7 +66,7 @@ func (k *kineto) text(file *os.File) (io.Reader, *counted, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
 		}
-		in = bufio.NewReaderSize(&unpacked{in: z, packed: c}, 1<<18)
+		in = bufio.NewReaderSize(unpacking.Bound(z, c, mostUnpacked, errNoTrace), 1<<18)
 	}
 	head, err := in.Peek(headBytes)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -124,7 +98,7 @@ func (k *kineto) read(ctx context.Context, brief bool, h handler, progress func(
 	k.events = 0
 	p.each = func(v []byte) error {
 		if k.events++; k.events%20_000 == 0 && progress != nil {
-			progress(float64(c.read) / float64(max(k.size, 1)))
+			progress(float64(c.Bytes()) / float64(max(k.size, 1)))
 		}
 		return p.event(v)
 	}

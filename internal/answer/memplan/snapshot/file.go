@@ -8,6 +8,9 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/ebpfprof/ebpfprof/internal/exchange/pickle"
+	"github.com/ebpfprof/ebpfprof/internal/exchange/unpacking"
 )
 
 // headBytes are enough to recognise a snapshot.
@@ -15,6 +18,9 @@ const headBytes = 4096
 
 // mostLayers of gzip are unpacked.
 const mostLayers = 4
+
+// mostUnpacked bytes are read of a file whatever it was packed to.
+const mostUnpacked = 8 << 20
 
 // Is reports whether a file looks like a snapshot: a pickle, JSON that begins like one, either of them in gzip,
 // or what torch.save writes.
@@ -89,7 +95,7 @@ func ReadFile(file string) (*Snapshot, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	defer in.Close()
-	return Read(&inflated{in: in, packed: &counted{read: info.Size()}})
+	return Read(unpacking.Bound(in, unpacking.Size(info.Size()), mostUnpacked, pickle.ErrTooLarge))
 }
 
 // saved is the pickle in an archive that torch.save wrote, nil if there is none.
@@ -112,12 +118,12 @@ func unpacked(in *bufio.Reader) (*bufio.Reader, error) {
 		if head, _ := in.Peek(2); len(head) < 2 || head[0] != 0x1f || head[1] != 0x8b {
 			break
 		}
-		packed := &counted{in: in}
+		packed := unpacking.Count(in)
 		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return nil, fmt.Errorf("its gzip header is damaged: %w", err)
 		}
-		in = bufio.NewReaderSize(&inflated{in: z, packed: packed}, 1<<20)
+		in = bufio.NewReaderSize(unpacking.Bound(z, packed, mostUnpacked, pickle.ErrTooLarge), 1<<20)
 	}
 	return in, nil
 }

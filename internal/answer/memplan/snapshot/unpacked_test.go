@@ -18,7 +18,7 @@ func TestWhatUnpacksToFarMoreIsNoSnapshot(t *testing.T) {
 		if _, err := z.Write([]byte(begin)); err != nil {
 			t.Fatal(err)
 		}
-		for range mostInflated>>20 + 2 {
+		for range mostUnpacked>>20 + 2 {
 			if _, err := z.Write(piece); err != nil {
 				t.Fatal(err)
 			}
