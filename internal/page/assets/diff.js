@@ -1,6 +1,6 @@
 // Comparison of this dataset with an earlier one: what differs beyond the noise first.
 import { json } from "./api.js";
-import { el, svg, duration, digits, command } from "./text.js";
+import { el, svg, duration, digits, command, largest } from "./text.js";
 import { quoted } from "./overview.js";
 import { sortable } from "./table.js";
 
@@ -23,7 +23,7 @@ export function diff({ main, dataset }) {
 }
 
 function parts(d, dataset) {
-  const most = Math.max(1e-9, ...d.rows.map((r) => Math.abs(r.after_ms - r.before_ms) + (r.noise_ms ?? 0)));
+  const most = largest(1e-9, d.rows, (r) => Math.abs(r.after_ms - r.before_ms) + (r.noise_ms ?? 0));
   const moved = (r) => r.after_ms - r.before_ms;
   const sure = (rows) => rows.filter((r) => r.significant).length;
   return [

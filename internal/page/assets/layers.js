@@ -86,8 +86,9 @@ export class Marks {
       middle = t.view.from + size / 2;
     const range = by > 0 ? [middle, within.to + 1] : [within.from, middle];
     if (range[1] <= range[0]) return announce("no further place");
+    const pixels = Math.max(1, Math.min(100000, Math.round((range[1] - range[0]) / (size / 500))));
     const found = await json(
-      `/api/marked?${this.wanted.query}&from=${Math.floor(range[0])}&until=${Math.ceil(range[1])}&pixels=${Math.max(1, Math.min(100000, Math.round((range[1] - range[0]) / (size / 500))))}`,
+      `/api/marked?${this.wanted.query}&from=${Math.floor(range[0])}&until=${Math.ceil(range[1])}&pixels=${pixels}`,
       { signal: t.stop.signal },
     );
     const centre = (p) => (p.from + p.to) / 2;

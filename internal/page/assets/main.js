@@ -207,7 +207,11 @@ async function start() {
   document.getElementById("facts").title = dataset.root;
   document
     .getElementById("views")
-    .append(...views.filter((v) => !v.when || v.when(dataset)).map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)));
+    .append(
+      ...views
+        .filter((v) => !v.when || v.when(dataset))
+        .map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)),
+    );
   addEventListener("hashchange", show);
   show();
   watch();

@@ -1,6 +1,6 @@
 // Memory: live bytes over time, who holds them at the peak, and what grows.
 import { json } from "./api.js";
-import { el, svg, duration, count, percent, command } from "./text.js";
+import { el, svg, duration, count, percent, command, largest } from "./text.js";
 import { quoted } from "./overview.js";
 import { sortable, whisker } from "./table.js";
 import { value } from "./layers.js";
@@ -20,7 +20,10 @@ export function memory({ main, dataset }) {
 
   function view(m) {
     const nodes = [el("h2", {}, "Memory")];
-    for (const o of m.out_of_memory) nodes.push(el("p", { class: "failed" }, `${o.space} memory ran out${o.times > 1 ? ` ${o.times} times` : ""}: ${bytes(o.asked_bytes)} were asked for by pid ${o.pid}`));
+    for (const o of m.out_of_memory) {
+      const times = o.times > 1 ? ` ${o.times} times` : "";
+      nodes.push(el("p", { class: "failed" }, `${o.space} memory ran out${times}: pid ${o.pid} asked for ${bytes(o.asked_bytes)}`));
+    }
     for (const w of m.warnings) nodes.push(el("p", { class: "note" }, w));
     if (m.arenas.length === 0) nodes.push(el("p", {}, "No allocations were recorded."));
     for (const a of m.arenas) nodes.push(...arena(a).filter(Boolean));
@@ -52,7 +55,7 @@ function arena(a) {
     curve(a),
     ...lists.map(([key, title]) => {
       const rows = a.holders?.[key] ?? [];
-      const most = Math.max(1, ...rows.map((r) => r.bytes));
+      const most = largest(1, rows, (r) => r.bytes);
       return rows.length
         ? sortable({
             name: `memory-${title}`,
@@ -93,7 +96,7 @@ function arena(a) {
 function curve(a) {
   const c = a.curve ?? [];
   if (c.length < 2) return null;
-  const most = Math.max(1, a.peak_bytes, ...c.map((p) => p.max_bytes));
+  const most = largest(Math.max(1, a.peak_bytes), c, (p) => p.max_bytes);
   const x = (p) => (900 * (p.ns - c[0].ns)) / Math.max(c.at(-1).ns - c[0].ns, 1);
   const y = (b) => 160 - (155 * b) / most;
   const point = (p, key) => `${x(p).toFixed(1)},${y(p[key]).toFixed(1)}`;

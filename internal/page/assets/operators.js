@@ -1,6 +1,6 @@
 // Operators and kernels: what costs most, with its bounds, and where on the timeline it is.
 import { json } from "./api.js";
-import { el, duration, count, percent, digits, command } from "./text.js";
+import { el, duration, count, percent, digits, command, largest } from "./text.js";
 import { quoted } from "./overview.js";
 import { sortable, whisker } from "./table.js";
 
@@ -23,8 +23,8 @@ export function operators({ main, dataset, query, go }) {
     });
 
   function tables(r) {
-    const most = Math.max(1e-9, ...r.operators.map((o) => o.total_hi_ms ?? o.total_ms));
-    const ran = Math.max(1e-9, ...r.kernels.map((k) => k.device_ms));
+    const most = largest(1e-9, r.operators, (o) => o.total_hi_ms ?? o.total_ms);
+    const ran = largest(1e-9, r.kernels, (k) => k.device_ms);
     return [
       r.operators.length
         ? sortable({

@@ -1,6 +1,6 @@
 // Critical path: what kept a step from ending earlier.
 import { json } from "./api.js";
-import { el, duration, percent, count, command } from "./text.js";
+import { el, duration, percent, count, command, largest } from "./text.js";
 import { quoted } from "./overview.js";
 import { sortable, whisker } from "./table.js";
 
@@ -35,7 +35,7 @@ export function path({ main, dataset, query, go }) {
     const from = Number(BigInt(p.begin_ns) - BigInt(laid.base_ns));
     const until = from + p.path_ms * 1e6;
     const some = kinds.map(([key, text, color]) => ({ text, color, ms: p.bound_by[key] ?? 0 })).filter((k) => k.ms > 0);
-    const most = Math.max(1e-9, ...p.parts.map((x) => x.exposed_ms));
+    const most = largest(1e-9, p.parts, (x) => x.exposed_ms);
     const number = el("input", { type: "number", min: 0, value: step || p.step, "aria-label": "step" });
     return [
       el("h2", {}, `Critical path of ${p.of}`),
@@ -74,13 +74,19 @@ export function path({ main, dataset, query, go }) {
         "div",
         { class: "phases", role: "img", "aria-label": some.map((k) => `${k.text} ${percent(k.ms / p.path_ms)}`).join(", ") },
         ...some.map((k) =>
-          el("span", { class: "phase", title: `${k.text}: ${ms(k.ms)}`, style: { width: `${(100 * k.ms) / p.path_ms}%`, background: k.color } }, k.ms > p.path_ms / 5 ? k.text : ""),
+          el(
+            "span",
+            { class: "phase", title: `${k.text}: ${ms(k.ms)}`, style: { width: `${(100 * k.ms) / p.path_ms}%`, background: k.color } },
+            k.ms > p.path_ms / 5 ? k.text : "",
+          ),
         ),
       ),
       el(
         "ul",
         {},
-        ...some.map((k) => el("li", {}, el("span", { class: "swatch", style: { background: k.color } }), `${k.text}: ${ms(k.ms)}, ${percent(k.ms / p.path_ms)}`)),
+        ...some.map((k) =>
+          el("li", {}, el("span", { class: "swatch", style: { background: k.color } }), `${k.text}: ${ms(k.ms)}, ${percent(k.ms / p.path_ms)}`),
+        ),
       ),
       sortable({
         name: "critical-path",

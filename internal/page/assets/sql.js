@@ -77,7 +77,8 @@ export function sql({ main, dataset, query, remember }) {
       const body = await response.text();
       if (mine !== running) return;
       const rows = JSON.parse(body, exact);
-      about.textContent = `${count(rows.length)} row${rows.length === 1 ? "" : "s"}${more ? "; there are more: add LIMIT, or save all by the command line" : ""}`;
+      const rest = more ? "; there are more: add LIMIT, or save all by the command line" : "";
+      about.textContent = `${count(rows.length)} row${rows.length === 1 ? "" : "s"}${rest}`;
       remember({ q: text.value });
       show(rows);
     } catch (error) {

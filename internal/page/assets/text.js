@@ -13,6 +13,11 @@ export function el(name, attributes = {}, ...children) {
   return node;
 }
 
+// largest is the largest value of rows, at least least. Rows may be more than a call has arguments.
+export function largest(least, rows, value) {
+  return rows.reduce((most, row) => Math.max(most, value(row)), least);
+}
+
 const svgSpace = "http://www.w3.org/2000/svg";
 
 // svg makes an element of a picture.

@@ -458,7 +458,9 @@ class Timeline {
     this.selection = this.chosen = null;
     this.flows.drop();
     const mine = { lane: block.lane.number, thread: block.lane.thread, start: wait.at + wait.ns - wait.ready, duration: wait.ready, strip: true };
-    const waker = this.lanes.find((l) => l.kind === "thread" && l.tid === wait.waker && (l.pid === block.lane.pid || !this.lanes.some((k) => k.tid === wait.waker && k.pid === block.lane.pid)));
+    // A thread of the same process comes first: two hosts may have equal tids.
+    const threads = this.lanes.filter((l) => l.kind === "thread" && l.tid === wait.waker);
+    const waker = threads.find((l) => l.pid === block.lane.pid) ?? threads[0];
     this.flows.of = mine;
     if (waker) {
       const from = { lane: waker.number, thread: waker.thread, start: mine.start, duration: 0, strip: waker.sampled };
