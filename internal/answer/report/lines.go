@@ -73,3 +73,48 @@ func (b *builder) threads() error {
 		return err
 	})
 }
+
+func (r *Report) lineSection() section {
+	t := &table{header: []string{"line", "function"}, left: []bool{true, true}}
+	columns := []struct {
+		name string
+		of   func(Line) *float64
+	}{
+		{"device ms", func(l Line) *float64 { return l.DeviceMS }}, {"CPU ms", func(l Line) *float64 { return l.CPUMS }},
+		{"wait ms", func(l Line) *float64 { return l.WaitMS }}, {"operators ms", func(l Line) *float64 { return l.HostMS }},
+	}
+	if r.Profiled != nil { // of a part of the time: the last column, and not the order
+		columns = append(columns[1:], columns[0])
+		columns[len(columns)-1].name = "device ms, profiled"
+	}
+	var used []func(Line) *float64
+	for _, c := range columns {
+		for _, l := range r.Lines {
+			if c.of(l) != nil {
+				t.header, t.left, used = append(t.header, c.name), append(t.left, false), append(used, c.of)
+				break
+			}
+		}
+	}
+	// The first column that there is decides: the lines are in its order.
+	all := 0.0
+	for _, l := range r.Lines {
+		if len(used) > 0 {
+			all += orZero(used[0](l))
+		}
+	}
+	if all > 0 {
+		t.of = "of " + t.header[2]
+	}
+	for _, l := range r.Lines {
+		row := []string{fmt.Sprintf("%s:%d", l.File, l.Line), l.Function}
+		for _, of := range used {
+			row = append(row, optional(of(l)))
+		}
+		t.rows = append(t.rows, row)
+		if all > 0 {
+			t.share = append(t.share, orZero(used[0](l))/all)
+		}
+	}
+	return section{title: "Lines of all threads (innermost frame of your code)", table: t}
+}

@@ -2,6 +2,8 @@ package report
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/blocks"
@@ -79,4 +81,43 @@ func (b *builder) ranked() (map[dataset.Process]bool, error) {
 		chosen[p] = true
 	}
 	return chosen, rows.Err()
+}
+
+func (r *Report) memorySection() section {
+	s := section{title: "Memory"}
+	t := &table{header: []string{"who had it at the peak", "bytes", "blocks"}, left: []bool{true, false, false}, of: "of the peak"}
+	for _, o := range r.OutOfMemory {
+		s.note("out of memory: %s: %s", o.Sentence(), strings.Join(o.Details(), "; "))
+	}
+	for i, m := range r.Memory {
+		where := m.Space
+		if m.DeviceID != nil {
+			where = fmt.Sprintf("%s %d", m.Space, *m.DeviceID)
+		}
+		text := fmt.Sprintf("pid %d, %s: peak %s, %s after the first row", m.PID, where, bytesText(float64(m.PeakBytes)), msText(m.AtMS))
+		if m.Said != nil {
+			text += fmt.Sprintf("; the allocator said %s", bytesText(float64(*m.Said)))
+		}
+		if m.Reserved != nil {
+			text += fmt.Sprintf(", reserved %s", bytesText(float64(*m.Reserved)))
+		}
+		if m.Estimated {
+			text += " (recorded in slices: an estimate from below)"
+		}
+		if m.AllocationUS != nil {
+			text += fmt.Sprintf("; %s a step in allocations", msText(*m.AllocationUS/1e3))
+		}
+		if m.FreeUS != nil {
+			text += fmt.Sprintf(", %s in frees", msText(*m.FreeUS/1e3))
+		}
+		s.note("%s", text)
+		if i == 0 {
+			for _, o := range m.Owners {
+				t.rows = append(t.rows, []string{o.Name, bytesText(float64(o.Bytes)), fmt.Sprint(o.Blocks)})
+				t.share = append(t.share, float64(o.Bytes)/max(float64(m.PeakBytes), 1))
+			}
+		}
+	}
+	s.table = t
+	return s
 }

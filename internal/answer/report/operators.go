@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"database/sql"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -212,4 +213,151 @@ func (b *builder) kernels() error {
 		b.report.Launches = append(b.report.Launches, l)
 		return nil
 	})
+}
+
+func (r *Report) operatorSection() section {
+	t := &table{header: []string{"operator", "calls", "host ms", "own ms"}, left: []bool{true, false, false, false}}
+	withDevice, withFLOPs, withInterval := false, false, false
+	total := 0.0
+	t.of = "of own ms"
+	for _, o := range r.Operators {
+		withInterval = withInterval || o.TotalLoMS != nil
+		withDevice = withDevice || o.DeviceMS != nil
+		withFLOPs = withFLOPs || o.FLOPs != nil
+		if o.DeviceMS != nil {
+			total += *o.DeviceMS
+		}
+	}
+	if !withDevice || r.Profiled != nil {
+		total = 0
+		for _, o := range r.Operators {
+			total += o.SelfMS
+		}
+	}
+	if withInterval {
+		t.header = []string{"operator", "≈ calls", "≈ host ms", "≈ own ms", "± %"}
+		t.left = append(t.left, false)
+	}
+	if withDevice {
+		t.header, t.left, t.of = append(t.header, "device ms"), append(t.left, false), "of device ms"
+	}
+	if withDevice && withInterval && r.Steps != nil && r.Steps.ByCUPTI { // each launch stands for as many as its weight says
+		t.header[len(t.header)-1] = "≈ device ms"
+	}
+	if withDevice && r.Profiled != nil {
+		t.header[len(t.header)-1], t.of = "device ms, profiled", "of own ms"
+	}
+	if withFLOPs {
+		t.header, t.left = append(t.header, "FLOP"), append(t.left, false)
+	}
+	for _, o := range r.Operators {
+		row := []string{o.Name, count(o.Calls), number(o.TotalMS), number(o.SelfMS)}
+		if withInterval {
+			row = append(row, o.error())
+		}
+		share := o.SelfMS
+		if withDevice {
+			row = append(row, optional(o.DeviceMS))
+		}
+		if withDevice && r.Profiled == nil {
+			share = 0
+			if o.DeviceMS != nil {
+				share = *o.DeviceMS
+			}
+		}
+		if withFLOPs {
+			text := "–"
+			if o.FLOPs != nil {
+				text = flopText(*o.FLOPs)
+			}
+			row = append(row, text)
+		}
+		t.rows = append(t.rows, row)
+		t.share = append(t.share, share/max(total, 1e-9))
+	}
+	s := section{title: "Operators", table: t}
+	if withInterval {
+		if r.stretched != "" {
+			s.note("%s", r.stretched)
+		}
+		if r.UnseenMS > 0 {
+			s.note("no slice covers %s that are unlike a step: calls in it are counted by samples%s", msText(r.UnseenMS),
+				atMostFive(r.UnseenOperators))
+		}
+		if c := r.Calibration; c != nil && !c.Applied {
+			s.note("samples do not calibrate these: of %.0f inside of slices %.0f agree with the open row on the operator", c.Samples, c.Agree)
+		}
+		if r.OperatorsClosed > 0 {
+			s.note("estimates added up to %.0f %% of the time in which samples saw operators, and were shortened to it", 100/r.OperatorsClosed)
+		}
+		if c := r.Calibration; c != nil && c.Applied {
+			s.note("times are calibrated by samples and sum to the time that these show%s", c.sentence())
+		}
+		s.note("from slices: ± is how far off host ms may be, in 19 of 20 cases (? where nothing tells it); query --example estimates " +
+			"has the ends")
+	}
+	return s
+}
+
+// atMostFive names operators that no slice recorded.
+func atMostFive(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	more := ""
+	if len(names) > 5 {
+		more = fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return fmt.Sprintf("; only samples show %s%s", strings.Join(names[:min(len(names), 5)], ", "), more)
+}
+
+// sentence says how samples and slices agree.
+func (c *Calibration) sentence() (text string) {
+	if c.Samples > 0 {
+		text = fmt.Sprintf("; %.0f of %.0f samples inside of slices agree on the operator", c.Agree, c.Samples)
+	}
+	if c.Disagree > 0 {
+		text += fmt.Sprintf("; of %d operators too few slices, or slices that disagree: samples alone", c.Disagree)
+	}
+	return text
+}
+
+// error is how far off an estimate may be, in percent.
+func (o *Operator) error() string {
+	switch {
+	case o.TotalLoMS == nil:
+		return "–"
+	case o.TotalHiMS == nil:
+		return "?"
+	case o.TotalMS <= 0:
+		return "0"
+	}
+	return fmt.Sprintf("%.0f", 100*max(*o.TotalHiMS-o.TotalMS, o.TotalMS-*o.TotalLoMS)/o.TotalMS)
+}
+
+func (r *Report) kernelSection() section {
+	t := &table{header: []string{"kernel", "calls", "device ms", "%", "operator"}, left: []bool{true, false, false, false, true},
+		of: "of device ms"}
+	for _, k := range r.Kernels {
+		operator := k.Operator
+		if operator != "" && k.OperatorPercent < 99.5 { // others launch it, too, or who did is not known
+			operator += fmt.Sprintf(" (%.0f %%)", k.OperatorPercent)
+		}
+		t.rows = append(t.rows, []string{k.Name, fmt.Sprint(k.Calls), number(k.DeviceMS), percentText(k.Percent), operator})
+		t.share = append(t.share, k.Percent/100)
+	}
+	title := "Kernels and copies"
+	if r.Profiled != nil {
+		title += " in " + r.Profiled.covered.Text()
+	}
+	return section{title: title, table: t}
+}
+
+func (r *Report) launchSection() section {
+	t := &table{header: []string{"launched", "calls", "host ms", "device ms, at least", "at most"}, left: []bool{true, false, false, false,
+		false}}
+	for _, l := range r.Launches {
+		t.rows = append(t.rows, []string{l.Name, count(l.Calls), number(l.HostMS), optional(l.LoMS), optional(l.HiMS)})
+	}
+	return section{title: "Work handed to devices (times on the device are bounds)", table: t}
 }
