@@ -61,7 +61,9 @@ func Main(args []string) int {
 		_ = os.WriteFile("/proc/self/comm", []byte("ebpfprof-agent"), 0) // for ps: it was begun as "exe"
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
-		_ = confinement.Enter() // a kernel without filters has what the unit of systemd says
+		if err := confinement.Enter(); err != nil { // the unit of systemd has a filter as well
+			fmt.Fprintf(os.Stderr, "ebpfprof-agent: a worker goes on without a filter on its own system calls: %v\n", err)
+		}
 		return say(worker.Run(ctx, os.Stdin, os.Stdout))
 	}
 	flags := flag.NewFlagSet("ebpfprof-agent", flag.ContinueOnError)

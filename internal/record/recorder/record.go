@@ -110,7 +110,10 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		}
 	}
 	collectAsUsual()
-	_ = confinement.Enter() // after the command was started; a kernel without filters records as well
+	// After the command was started, which must not inherit it.
+	if err := confinement.Enter(); err != nil && !r.quiet {
+		fmt.Fprintf(os.Stderr, "ebpfprof: going on without a filter on its own system calls: %v\n", err)
+	}
 	asking := r.ask(job)
 	sleepLoosely()
 	attached := time.Now()
