@@ -3,17 +3,10 @@ package page
 import (
 	"context"
 	"net/http"
-	"sync"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/diff"
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
 )
-
-// compared is the comparison with an earlier dataset, computed when it is first asked for.
-type compared struct {
-	mu   sync.Mutex
-	text []byte
-}
 
 // failOn is how many percent longer a step is a regression: what `diff` has without --fail-on.
 const failOn = 3
@@ -24,28 +17,10 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, notFound("one dataset is served: ebpfprof serve BEFORE AFTER compares two"))
 		return
 	}
-	text, err := s.compare(r.Context())
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = compressed(w, r, text)
+	s.once(w, r, "diff", s.compare)
 }
 
 func (s *Server) compare(ctx context.Context) ([]byte, error) {
-	c := &s.compared
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.text != nil {
-		return c.text, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*s.options.Timeout)
-	defer cancel()
-	if fingerprint(s.base) != s.print {
-		return nil, errChanged
-	}
 	db, err := dataset.OpenWithin(s.options.Before, limits())
 	if err != nil {
 		return nil, err
@@ -59,8 +34,7 @@ func (s *Server) compare(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.text, err = indented(diff.Compare(before, after, failOn))
-	return c.text, err
+	return indented(diff.Compare(before, after, failOn))
 }
 
 // reader makes a side of a dataset.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/ebpfprof/ebpfprof/internal/answer/memplan/analysis"
 	allocations "github.com/ebpfprof/ebpfprof/internal/answer/memplan/source"
@@ -16,18 +15,22 @@ import (
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
-// answers are documents of the command line that take longer than a request of the timeline: each is made once, one at
+// madeOnce are documents of the command line that take longer than a request of the timeline: each is made once, one at
 // a time.
-type answers struct {
-	mu    sync.Mutex
+type madeOnce struct {
+	turn  chan struct{} // of one: a request that is cancelled does not wait for it
 	known map[string][]byte
 }
 
-// mostAnswers are remembered.
-const mostAnswers = 32
+// mostMade are remembered.
+const mostMade = 32
 
-// computed answers with a document that is made once, as the command line's --json writes it.
-func (s *Server) computed(w http.ResponseWriter, r *http.Request, key string, make func(context.Context) ([]byte, error)) {
+func newMadeOnce() madeOnce {
+	return madeOnce{turn: make(chan struct{}, 1), known: map[string][]byte{}}
+}
+
+// once answers with a document that is made once, as the command line's --json writes it.
+func (s *Server) once(w http.ResponseWriter, r *http.Request, key string, make func(context.Context) ([]byte, error)) {
 	text, err := s.made(r.Context(), key, make)
 	if err != nil {
 		s.fail(w, r, err)
@@ -39,10 +42,14 @@ func (s *Server) computed(w http.ResponseWriter, r *http.Request, key string, ma
 }
 
 func (s *Server) made(ctx context.Context, key string, make func(context.Context) ([]byte, error)) ([]byte, error) {
-	a := &s.answers
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if text, known := a.known[key]; known {
+	c := &s.madeOnce
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	if text, known := c.known[key]; known {
 		return text, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*s.options.Timeout)
@@ -54,10 +61,10 @@ func (s *Server) made(ctx context.Context, key string, make func(context.Context
 	if err != nil {
 		return nil, err
 	}
-	if a.known == nil || len(a.known) >= mostAnswers {
-		a.known = map[string][]byte{}
+	if len(c.known) >= mostMade {
+		clear(c.known)
 	}
-	a.known[key] = text
+	c.known[key] = text
 	return text, nil
 }
 
@@ -73,7 +80,7 @@ func indented(value any) ([]byte, error) {
 
 // memory is /api/memory: `ebpfprof memory DATASET --json`, byte for byte.
 func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
-	s.computed(w, r, "memory", func(ctx context.Context) ([]byte, error) {
+	s.once(w, r, "memory", func(ctx context.Context) ([]byte, error) {
 		m, err := analysis.Load(ctx, s.root, 0)
 		if errors.Is(err, allocations.ErrNoEvents) {
 			return nil, notFound("%w", err)
@@ -98,7 +105,7 @@ func (s *Server) criticalPath(w http.ResponseWriter, r *http.Request) {
 		}
 		step = n
 	}
-	s.computed(w, r, "path "+strconv.Itoa(step), func(ctx context.Context) (text []byte, err error) {
+	s.once(w, r, "path "+strconv.Itoa(step), func(ctx context.Context) (text []byte, err error) {
 		err = s.pool.use(ctx, func(db *dataset.DB) error {
 			path, err := pathOf(ctx, db, step)
 			if err == nil {

@@ -40,8 +40,7 @@ type Server struct {
 	lanes    *lanes
 	found    foundSteps
 	flames   flames
-	compared compared
-	answers  answers
+	madeOnce madeOnce
 
 	recorded recordedTimes
 	counts   foundCounters
@@ -75,7 +74,7 @@ func New(path string, o Options) (*Server, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.pool = newPool(path, s.print, limits())
 	s.reports = newReports(s)
-	s.lanes = &lanes{ready: make(chan struct{})}
+	s.lanes, s.madeOnce = &lanes{ready: make(chan struct{})}, newMadeOnce()
 	s.work.Go(s.buildLanes)
 	return s, nil
 }
