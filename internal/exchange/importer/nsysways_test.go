@@ -96,12 +96,6 @@ func TestOtherWaysOfWritingAnExportOfNsightChangeNoFigure(t *testing.T) {
 // export is a small export of Nsight Systems: twelve launches of a kernel in an operator each, in tables of some names.
 func export(t *testing.T, kernels, ranges string, more ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "export.sqlite")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
 	statements := []string{
 		`CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT)`,
 		`INSERT INTO StringIds VALUES (1, 'gemm(float*)'), (2, 'aten::mm, op_id = 3, sizes = [[2, 3], [3, 4]]'), (3, 'cudaLaunchKernel_v7000')`,
@@ -116,12 +110,7 @@ func export(t *testing.T, kernels, ranges string, more ...string) string {
 		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12)
 			INSERT INTO ` + ranges + ` SELECT 1000000 * i, 1000000 * i + 50000, 59, NULL, 5100 << 24 | 5100, 2 FROM n`,
 	}
-	for _, statement := range append(statements, more...) {
-		if _, err := db.Exec(statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
-	}
-	return path
+	return exportOf(t, append(statements, more...)...)
 }
 
 func TestTablesOfNsightMayHaveAVersion(t *testing.T) {
