@@ -52,6 +52,7 @@ type watchLook struct {
 	off     bool      // it cannot be measured here
 	nice    bool      // our threads are, and calls are read in larger batches
 	fewer   bool      // only longer waits have rows
+	over    bool      // the sum of all costs was above the budget at the last look
 	waits   *waitLook // waits are sampled, not watched
 }
 
@@ -151,7 +152,12 @@ func (l *watchLook) judge(s *Session, i *expense.Interval, first bool) (changed 
 	probes := s.governor.Beside(rest.Sum())
 	cheaper := false
 	if l.settled && next == form {
-		if next, cheaper = expense.Cheaper(form, i, probes, budget, l.mayTakeLess(s)); next != form {
+		next, cheaper = expense.Cheaper(form, i, probes, budget, l.mayTakeLess(s))
+		before := l.over
+		if l.over = next != form || cheaper; !before { // one interval may be noise, and what goes does not come back
+			next, cheaper = form, false
+		}
+		if next != form {
 			now := i.Shares()
 			job, machine = now.Waits, i.Rates.Waits.Machine/float64(runtime.NumCPU())
 			if form.IO && !next.IO {
