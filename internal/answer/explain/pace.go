@@ -24,15 +24,16 @@ func (r *Recording) choosePace() bool {
 		}
 	}
 	operators := map[Thread]int64{}
-	onCPU := map[Thread]int64{}
+	onCPU, lastNS := map[Thread]int64{}, map[Thread]int64{}
 	_ = r.db.Each(r.ctx, `SELECT pid, tid, count(*) FROM span WHERE layer IN ('op', 'autograd', 'runtime')
 		GROUP BY ALL`, func(v []driver.Value) error {
 		operators[Thread{int32(integer(v[0])), int32(integer(v[1]))}] = integer(v[2])
 		return nil
 	})
-	_ = r.db.Each(r.ctx, `SELECT pid, tid, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::BIGINT FROM sample
+	_ = r.db.Each(r.ctx, `SELECT pid, tid, coalesce(sum(weight_ns) FILTER (state = 'on_cpu'), 0)::BIGINT, max(ts_ns + weight_ns) FROM sample
 		GROUP BY ALL`, func(v []driver.Value) error {
-		onCPU[Thread{int32(integer(v[0])), int32(integer(v[1]))}] = integer(v[2])
+		t := Thread{int32(integer(v[0])), int32(integer(v[1]))}
+		onCPU[t], lastNS[t] = integer(v[2]), integer(v[3])
 		return nil
 	})
 	// The process: one with a framework before one without, a rank before its launcher, a parent before its children.
@@ -54,7 +55,21 @@ func (r *Recording) choosePace() bool {
 			r.Pace = t
 		}
 	}
+	if lastNS[r.Pace] < r.From+(r.Until-r.From)/2 && r.standingAt(r.Pace) == nil {
+		r.paceWithoutMain(onCPU)
+	}
 	return true
+}
+
+// paceWithoutMain takes the busiest thread of the process whose main thread was not seen in the second half, neither at
+// work nor standing: it has ended (pthread_exit), and others go on.
+func (r *Recording) paceWithoutMain(onCPU map[Thread]int64) {
+	most := 5 * onCPU[r.Pace]
+	for t, ns := range onCPU {
+		if t.PID == r.Pace.PID && t.TID != r.Pace.TID && ns > most {
+			r.Pace, most = t, ns
+		}
+	}
 }
 
 // poolWorker reports whether a process is a worker of a pool (multiprocessing.Pool, ProcessPoolExecutor, loky): it works

@@ -45,3 +45,30 @@ func TestAWorkerOfAPoolDoesNotSetThePace(t *testing.T) {
 		})
 	}
 }
+
+// TestAProcessWithoutItsMainThreadGoesOn: where the main thread is not seen in the second half the busiest other one sets
+// the pace; one that stands, is seen at the end, or has done much of the work keeps it.
+func TestAProcessWithoutItsMainThreadGoesOn(t *testing.T) {
+	sample := func(at int64, tid int32, state string, weight int64) event.Sample {
+		return event.Sample{TSNS: at, PID: 100, TID: tid, State: state, WeightNS: weight}
+	}
+	for _, c := range []struct {
+		name    string
+		samples []event.Sample
+		still   []standing
+		want    int32
+	}{
+		{"it has ended", []event.Sample{sample(1e18, 102, event.OnCPU, 2e9), sample(1e18, 103, event.OnCPU, 1e9)}, nil, 102},
+		{"it ends", []event.Sample{sample(1e18, 100, event.OnCPU, 1e7), sample(1e18, 102, event.OnCPU, 9e9)}, nil, 102},
+		{"it worked first", []event.Sample{sample(1e18, 100, event.OnCPU, 4e9), sample(1e18, 102, event.OnCPU, 9e9)}, nil, 100},
+		{"it waits", []event.Sample{sample(1e18+18e9, 100, event.OffCPU, 1e6), sample(1e18, 102, event.OnCPU, 2e9)}, nil, 100},
+		{"it stands", []event.Sample{sample(1e18, 102, event.OnCPU, 2e9)}, []standing{{Thread: Thread{100, 100}}}, 100},
+		{"nobody runs", []event.Sample{sample(1e18, 102, event.OffCPU, 2e9)}, nil, 100},
+	} {
+		r := counted(t, made(t, []seen{training}), &event.Batch{Samples: c.samples})
+		r.Processes, r.still = map[int32]*Process{100: {PID: 100}}, c.still
+		if !r.choosePace() || r.Pace != (Thread{100, c.want}) {
+			t.Errorf("%s: %v, want thread %d", c.name, r.Pace, c.want)
+		}
+	}
+}

@@ -121,6 +121,9 @@ func load(ctx context.Context, db *dataset.DB, in Inputs) (*Recording, error) {
 	}
 	if !trains[int(r.Pace.PID)] {
 		r.workerWithoutLoop = "main thread"
+		if r.Pace.TID != r.Pace.PID {
+			r.workerWithoutLoop = "busiest thread"
+		}
 	}
 	if err := r.heavySteps(); err != nil {
 		return nil, err

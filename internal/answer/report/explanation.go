@@ -95,6 +95,9 @@ func (b *builder) phasesFromSamples() {
 	}
 	b.report.PhasesOf = fmt.Sprintf("%s of thread %d, by its samples: %s on a CPU, %s waiting", msText(s.WallMS), s.TID, msText(s.CPUMS),
 		msText(s.WaitMS+s.ShortMS))
+	if b.report.worker == "main thread" && s.TID != s.PID {
+		b.report.worker = "busiest thread"
+	}
 }
 
 // standing reports whether the recording has threads that did not run.
