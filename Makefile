@@ -13,7 +13,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
 	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
-	wheel nfpm release runtimes native checks clean libbpf
+	wheel nfpm release runtimes native checks helm libbpf manifests clean
 
 all: build
 
@@ -123,9 +123,9 @@ wheel: ## pack the program and its Python package for pip, into bin/dist; ARCHES
 nfpm: ## install nfpm, which packs deb and rpm
 	@$(STEP) "building nfpm, 3 min the first time" scripts/nfpm.sh
 
-# Into bin/release: wheels, deb and rpm of both programs, the agent's image as an OCI layout, lists of what is in the
-# programs, and the sums of all. Equal sources are equal files. For this machine's processor.
-release: wheel nfpm bin/ebpfprof-agent ## make packages, the agent's image, SBOMs and sums, into bin/release
+# Into bin/release: wheels, deb and rpm of both programs, the agent's image as an OCI layout, its chart, lists of what is
+# in the programs, and the sums of all. Equal sources are equal files. For this machine's processor.
+release: wheel nfpm bin/ebpfprof-agent ## make packages, the agent's image and chart, SBOMs and sums, into bin/release
 	rm -rf bin/release
 	$(GO) run ./internal/dev/release -program bin/manylinux/ebpfprof-$$(uname -m) -agent bin/ebpfprof-agent \
 		-arch $$($(GO) env GOARCH) -version '$(VERSION)' -nfpm "$$(scripts/nfpm.sh --path)" -o bin/release
@@ -139,6 +139,14 @@ s3: ## install an S3 server for the tests of buckets
 # What evaluates the rules of deploy/alerts.yaml, likewise.
 promtool: ## install promtool for the test of alerts
 	@$(STEP) "building promtool, 4 min the first time" scripts/promtool.sh || echo "going on without it: the test of alerts is skipped"
+
+# What renders and checks the chart of deploy/helm, likewise.
+helm: ## install helm and kubeconform for the tests of the chart
+	@$(STEP) "building helm and kubeconform, 4 min the first time" scripts/helm.sh || \
+		echo "going on without them: the tests of the chart are skipped"
+
+manifests: helm ## write deploy/agent-daemonset.yaml and agent-podmonitor.yaml from the chart
+	scripts/manifests.sh "$$(scripts/helm.sh --path)" deploy
 
 native: ## compile the C test jobs and the stub runtimes
 	$(MAKE) -s -C testdata/native
@@ -173,8 +181,8 @@ test: ## everything: install, build, generate, lint, all tests (root)
 		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf
 	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers notebook-tools
 	@$(MAKE) -s test-kernel
-	@$(STAGE) "the soak and the tests with other readers and the programs on four kernels, about 6 min" \
-		$(MAKE) -s -j 2 test-readers test-soak test-matrix
+	@$(STAGE) "the soak and the tests with other readers, of the chart and the programs on four kernels, about 6 min" \
+		$(MAKE) -s -j 2 test-readers test-soak test-chart test-matrix
 	@echo "all stages passed:" && cat $(STAGES)
 
 # What needs nothing that is fetched. One after the other: check-generated writes
@@ -220,9 +228,11 @@ test-jobs:
 	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 80m ./internal/testkit/e2e/...
 
 # The first wants the CPUs for most of its time, the second for little.
-.PHONY: test-readers test-soak
+.PHONY: test-readers test-soak test-chart
 test-readers:
 	$(GO) test -count 1 -run ForeignReaders ./output ./internal/fleet/report ./internal/fleet/registrar ./internal/cli/commands/fleet
+test-chart: helm
+	$(GO) test -count 1 -run 'Chart|Manifests' ./internal/agent
 test-soak:
 	$(GO) run ./internal/dev/soak -for 1m
 	$(GO) test -count 1 -run TestAWorkersMemoryIsFlat ./internal/agent/worker

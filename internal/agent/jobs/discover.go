@@ -17,7 +17,7 @@ import (
 
 // Job is a job's processes on this node.
 type Job struct {
-	Name string `json:"name"` // the scheduler's, else the control group's, else the group leader's command and pid
+	Name string `json:"name"` // the scheduler's, else the pod's, else the container's id, else that of the process group
 	PIDs []int  `json:"pids"`
 	User uint32 `json:"user"` // whose its processes are
 	// Space is their container, else their pid namespace; "" for the node's own.
@@ -41,6 +41,7 @@ type Discoverer struct {
 	looks     int    // so many
 	Own       int    // the process that looks, which is no job's
 	namespace uint64 // of pids, of the process that looks
+	podLogs   string // where a kubelet names containers
 }
 
 type seen struct {
@@ -65,7 +66,7 @@ func (c claim) of() claim { c.confirmed = false; return c }
 // New makes one for processes that map one of the libraries; of some ranks only, if any are named.
 func New(libraries []string, ranks []int32) *Discoverer {
 	return &Discoverer{libraries: libraries, ranks: ranks, seen: map[int]seen{}, Own: os.Getpid(),
-		namespace: process.PIDNamespace(os.Getpid())}
+		namespace: process.PIDNamespace(os.Getpid()), podLogs: podLogs}
 }
 
 // Look returns the jobs that run now, in order of their names.
@@ -160,9 +161,12 @@ func (d *Discoverer) jobOf(pid int, unnamed string) (job claim, parent int) {
 		return claim{}, 0
 	}
 	job = claim{user: process.User(pid), space: d.spaceOf(p)}
+	pod := d.podOf(p.ContainerID, p.Cgroup)
 	switch {
 	case p.Job.JobID != nil:
 		job.name, job.confirmed = *p.Job.JobID, confirms(p.Cgroup, *p.Job.JobID)
+	case pod != "":
+		job.name, job.confirmed = pod, true
 	case unnamed != "":
 		job.name = unnamed
 	case p.ContainerID != "":

@@ -47,7 +47,7 @@ func (d *Discoverer) spaceOf(p *process.Process) string {
 // confirms reports whether a control group bears a job's id, as those that schedulers make as
 // root do: /slurm/uid_1000/job_77/step_0. Below user.slice a user makes its own.
 func confirms(cgroup, job string) bool {
-	if strings.Contains(cgroup, "user.slice") || strings.Contains(cgroup, "user@") || job == "" {
+	if delegated(cgroup) || job == "" {
 		return false
 	}
 	words := strings.FieldsFunc(cgroup, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
