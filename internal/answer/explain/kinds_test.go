@@ -102,7 +102,8 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			miss: []seen{{800, "on", script + "; current_lr@/home/me/fit.py:7; safe_load@" + site + "yaml/__init__.py:125"}, {8000, "on", forward}}},
 		{kind: "serialisation",
 			pace: []seen{{9000, "on", script + "; share@/home/me/fit.py:7; all_gather_object@" + site +
-				"torch/distributed/distributed_c10d.py:3000; _object_to_tensor@" + site + "torch/distributed/distributed_c10d.py:2900"}, {8000, "on", forward}},
+				"torch/distributed/distributed_c10d.py:3000; _object_to_tensor@" + site + "torch/distributed/distributed_c10d.py:2900"},
+				{8000, "on", forward}},
 			want: `45 %.*: pickle in _object_to_tensor, under share \(fit\.py:7\).*raw bytes`,
 			miss: []seen{{9000, "on", script + "; share@/home/me/fit.py:7; all_gather@" + site + "torch/distributed/distributed_c10d.py:3000"},
 				{8000, "on", forward}}},
