@@ -110,7 +110,7 @@ kubelet() {
 		failSwapOn: false
 		makeIPTablesUtilChains: false
 		containerRuntimeEndpoint: unix://$run/containerd.sock
-		evictionHard: {memory.available: "100Mi", nodefs.available: "1%", imagefs.available: "1%"}
+		evictionHard: {memory.available: "100Mi", nodefs.available: "100Mi", imagefs.available: "100Mi"}
 		imageGCHighThresholdPercent: 100
 		imageGCLowThresholdPercent: 99
 	END

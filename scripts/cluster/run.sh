@@ -79,10 +79,10 @@ fetched() {
 	fi
 	mkdir -p "$dir"
 	"$here/kubernetes.sh" "$dir"
-	if [ ! -s "$dir/torch.tar" ]; then
+	if [ ! -s "$dir/torch.tar.gz" ]; then
 		mmdebstrap --quiet --variant=essential --include=python3-torch --aptopt='Apt::Install-Recommends "false"' \
-			--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$dir/torch.new.tar"
-		mv "$dir/torch.new.tar" "$dir/torch.tar"
+			--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$dir/torch.new.tar.gz"
+		mv "$dir/torch.new.tar.gz" "$dir/torch.tar.gz"
 	fi
 }
 
@@ -104,10 +104,10 @@ window() {
 
 import_root() {
 	local sum
-	sum=$(sha256sum "$dir/torch.tar" | cut -d' ' -f1)
+	sum=$(gzip -dc "$dir/torch.tar.gz" | sha256sum | cut -d' ' -f1)
 	mkdir -p "$dir/run/image"
 	cd "$dir/run/image"
-	ln -sf "$dir/torch.tar" layer.tar
+	ln -sf "$dir/torch.tar.gz" layer.tar
 	printf '{"architecture":"%s","os":"linux","config":{"Env":["PATH=/usr/bin:/bin"],"Cmd":["sleep","infinity"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
 		"$arch" "$sum" >config.json
 	printf '[{"Config":"config.json","RepoTags":["localhost/torch:1"],"Layers":["layer.tar"]}]' >manifest.json
