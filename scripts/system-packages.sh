@@ -16,6 +16,7 @@ packages='
 	gdb
 	libamdhip64-5
 	libbpf-dev
+	libelf-dev
 	llvm-19
 	libze-dev
 	libze1
