@@ -13,7 +13,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
 	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
-	wheel nfpm release runtimes native checks helm libbpf manifests clean
+	wheel nfpm release runtimes native checks helm libbpf musl-python manifests clean
 
 all: build
 
@@ -69,6 +69,10 @@ exam: build ## record slow jobs with a known cause, and judge the first paragrap
 # The profiler that samples are compared with, likewise.
 py-spy: ## install py-spy into the cache
 	@$(STEP) "fetching py-spy, under 1 min the first time" scripts/py-spy.sh
+
+# A CPython on musl, Alpine's C library, likewise.
+musl-python: ## build a CPython for musl into the cache
+	@$(STEP) "building CPython for musl, 2 min the first time" scripts/musl-python.sh
 
 # Upstream's loader, which the tests hold beside ours, likewise.
 libbpf: ## build upstream's libbpf into the cache
@@ -178,7 +182,7 @@ test: ## everything: install, build, generate, lint, all tests (root)
 	@mkdir -p bin && rm -f $(STAGES)
 	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
 	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
-		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf
+		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf musl-python
 	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers notebook-tools
 	@$(MAKE) -s test-kernel
 	@$(STAGE) "the soak and the tests with other readers, of the chart and the programs on four kernels, about 6 min" \

@@ -22,6 +22,7 @@ packages='
 	libze1
 	linux-perf
 	make
+	musl-tools
 	ocl-icd-opencl-dev
 	pocl-opencl-icd
 	pypy3
