@@ -13,7 +13,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
 	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
-	wheel nfpm release runtimes native checks helm manifests cluster clean
+	wheel nfpm release runtimes native checks helm libbpf musl-python manifests cluster clean
 
 all: build
 
@@ -69,6 +69,15 @@ exam: build ## record slow jobs with a known cause, and judge the first paragrap
 # The profiler that samples are compared with, likewise.
 py-spy: ## install py-spy into the cache
 	@$(STEP) "fetching py-spy, under 1 min the first time" scripts/py-spy.sh
+
+# A CPython on musl, Alpine's C library, likewise.
+musl-python: ## build a CPython for musl into the cache
+	@$(STEP) "building CPython for musl, 2 min the first time" scripts/musl-python.sh
+
+# Upstream's loader, which the tests hold beside ours, likewise.
+libbpf: ## build upstream's libbpf into the cache
+	@$(STEP) "building libbpf, under 1 min the first time" scripts/libbpf.sh || \
+		echo "going on without it: the tests that load with libbpf are skipped"
 
 # What boots the kernels of the matrix: qemu.
 matrix-tools: ## install qemu and the kernels of the short matrix
@@ -178,7 +187,7 @@ test: ## everything: install, build, generate, lint, all tests (root)
 	@mkdir -p bin && rm -f $(STAGES)
 	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
 	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
-		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool
+		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf musl-python
 	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers notebook-tools
 	@$(MAKE) -s test-kernel
 	@$(STAGE) "the soak and the tests with other readers, of the chart and the programs on four kernels, about 6 min" \
@@ -212,10 +221,18 @@ test-kernel: build native ## tests that attach probes to real jobs (root); PRICE
 	@$(STAGE) "the tracer under the kernel, about 5 min" $(MAKE) -s test-tracer
 	@$(STAGE) "real jobs from end to end, about 25 min" $(MAKE) -s test-jobs
 
-.PHONY: test-tracer test-jobs
+.PHONY: test-tracer test-jobs test-libbpf
 test-tracer:
 	$(GO) run ./internal/dev/testrun -again 2 -- -p 3 -count 1 -timeout 40m $(PRICED) \
 		./internal/testkit/badinput/... ./tracer/... ./bpf/... ./symbolize/elf ./symbolize/cpython
+	@$(MAKE) -s test-libbpf
+# The same objects, loaded and attached by upstream's libbpf: each count has to be equal.
+test-libbpf:
+	@if scripts/libbpf.sh --check; then \
+		set -e; export $$(scripts/libbpf.sh --env); \
+		$(GO) vet -tags libbpf ./bpf ./tracer/uprobe ./internal/testkit/libbpf; \
+		$(GO) run ./internal/dev/testrun -- -count 1 -tags libbpf -run UpstreamLibbpf ./tracer; \
+	else echo "SKIP what libbpf counts: it is not built here; make libbpf says why"; fi
 test-jobs:
 	EBPFPROF_PRICE=$(PRICE) $(GO) run ./internal/dev/testrun -again 4 -- -p 1 -count 1 -parallel 8 -timeout 80m ./internal/testkit/e2e/...
 

@@ -301,6 +301,8 @@ type CallPythonRuntime struct {
 	Anchor           uint8
 	ObjectType       uint16
 	Key              uint32
+	KeysPlain        uint32
+	_                [4]byte
 }
 
 type CallRecordKind uint32

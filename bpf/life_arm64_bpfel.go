@@ -139,6 +139,8 @@ type LifePythonRuntime struct {
 	Anchor           uint8
 	ObjectType       uint16
 	Key              uint32
+	KeysPlain        uint32
+	_                [4]byte
 }
 
 type LifeScopeKey struct {

@@ -47,7 +47,7 @@ struct python_scratch {
 static __noinline int python_find_state(const struct python_runtime *rt,
 					const struct walk_start *start, struct python_scratch *s)
 {
-	__u64 tss = 1 | (__u64)rt->key << 32, block = start->thread_pointer + (__s64)rt->key_block;
+	__u64 tss = 1 | (__u64)rt->key << 32, block = start->thread_pointer + (__s64)rt->key_block, slot;
 	__u32 key;
 
 	/* Read each time: a forked child makes a new key. */
@@ -56,19 +56,23 @@ static __noinline int python_find_state(const struct python_runtime *rt,
 	if (!(__u32)tss)
 		return PYTHON_NOT_INITIALISED;
 	key = tss >> 32;
-	if (key >= 32) {
-		/* 32 blocks of 32: PTHREAD_KEYS_MAX. */
-		__u64 entry = start->thread_pointer + (__s64)rt->key_table + 8 * (key / 32 & 31);
+	if (rt->keys_plain || key >= 32) {
+		/* 32 blocks of 32: glibc's PTHREAD_KEYS_MAX. */
+		__u64 entry = start->thread_pointer + (__s64)rt->key_table;
 
+		if (!rt->keys_plain)
+			entry += 8 * (key / 32 & 31);
 		if (!python_read_word(&block, entry))
 			return PYTHON_BAD_SLOT;
 		trail_add(&s->trail, entry);
 		if (!block)
 			return PYTHON_NO_THREAD_STATE;
 	}
-	if (!python_read_word(&s->state, block + 16 * (key & 31) + 8))
+	/* musl has 128 keys. */
+	slot = block + (rt->keys_plain ? 8 * (key & 127) : 16 * (key & 31) + 8);
+	if (!python_read_word(&s->state, slot))
 		return PYTHON_BAD_SLOT;
-	trail_add(&s->trail, block + 16 * (key & 31) + 8);
+	trail_add(&s->trail, slot);
 	return s->state ? PYTHON_OK : PYTHON_NO_THREAD_STATE;
 }
 

@@ -50,10 +50,10 @@ struct python_runtime {
 	__u64 collecting;	/* address of the main one's gc.collecting, 0: not known */
 	__u64 code_type;	/* address of PyCode_Type, 0: not known */
 
-	/* glibc's struct pthread, counted from the thread pointer. */
+	/* The C library's struct pthread, counted from the thread pointer. */
 	__s32 thread_self;	/* what pthread_self returns */
 	__s32 key_block;	/* the values of the first 32 keys, 16 bytes each */
-	__s32 key_table;	/* pointers to the blocks of 32 */
+	__s32 key_table;	/* pointers to the blocks of 32; of musl the pointer to all values */
 
 	__u16 interpreter_next;
 	__u16 state_interpreter;
@@ -81,6 +81,7 @@ struct python_runtime {
 	__u8 anchor;		/* enum python_anchor */
 	__u16 object_type;
 	__u32 key;
+	__u32 keys_plain;	/* musl: the values are pointers, and nothing else */
 };
 
 #if defined(__bpf__)

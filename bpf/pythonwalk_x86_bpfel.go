@@ -89,6 +89,8 @@ type PythonWalkPythonRuntime struct {
 	Anchor           uint8
 	ObjectType       uint16
 	Key              uint32
+	KeysPlain        uint32
+	_                [4]byte
 }
 
 type PythonWalkPythonSegment struct {

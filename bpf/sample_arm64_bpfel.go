@@ -269,6 +269,8 @@ type SamplePythonRuntime struct {
 	Anchor           uint8
 	ObjectType       uint16
 	Key              uint32
+	KeysPlain        uint32
+	_                [4]byte
 }
 
 type SamplePythonSegment struct {

@@ -47,7 +47,7 @@ func HasKernelTypes() bool {
 
 // Load loads a specification, with maps that were made before.
 func Load(spec *ebpf.CollectionSpec, made map[string]*ebpf.Map) (*ebpf.Collection, error) {
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: made, Cache: KernelTypes()})
+	return newCollection(spec, ebpf.CollectionOptions{MapReplacements: made, Cache: KernelTypes()})
 }
 
 // LoadAlone loads a specification at any time: with the kernel's types if they are still
@@ -56,5 +56,5 @@ func LoadAlone(spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 	kernelTypes.Lock()
 	types := kernelTypes.cache
 	kernelTypes.Unlock()
-	return ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{Cache: types})
+	return newCollection(spec, ebpf.CollectionOptions{Cache: types})
 }

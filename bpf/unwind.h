@@ -134,12 +134,52 @@ static __noinline int by_frame_pointer(struct native_scratch *s, struct native_s
 	return NATIVE_GOES_ON;
 }
 
+#if defined(__TARGET_ARCH_x86)
+/* What CPython's support for perf has behind its call: add rsp, 8; ret (Python/asm_trampoline.S, -X perf). */
+#define TRAMPOLINE_END 0xc308c48348ULL
+#define TRAMPOLINE_END_BITS 40
+
+/*
+ * Whether the frame is one of CPython's trampolines, through which each Python call passes there. On arm64, where they
+ * keep a frame record, this need not be known.
+ */
+static __noinline bool in_trampoline(struct native_scratch *s)
+{
+	if (!s->caller || read_user_at(s->context, 8, s->pc))
+		return false;
+	return !((s->context[0] ^ TRAMPOLINE_END) << (64 - TRAMPOLINE_END_BITS));
+}
+
+/* Its caller: the processor goes by the same instructions, so that this is no guess. */
+static __noinline int by_trampoline(struct native_scratch *s, struct native_stack *out, struct native_frame *f)
+{
+	__u64 sp = s->reg[UNWIND_SP];
+
+	if (read_user_at(s->context, 8, sp + 8))
+		return NATIVE_BAD_READ;
+	if (!s->context[0])
+		return NATIVE_END;
+	trail_add(&s->trail, sp + 8);
+	found_cfa(out, f, sp + 16);
+	s->reg[UNWIND_SP] = sp + 16;
+	s->pc = s->context[0];
+	s->known &= 1 << UNWIND_SP | 1 << UNWIND_FP;
+	s->caller = 1;
+	s->link = 0;
+	return NATIVE_GOES_ON;
+}
+#endif
+
 /* Likewise, for generated code of which nothing is known: perhaps it is new. */
 static __always_inline int by_generated_code(struct native_scratch *s, struct native_stack *out,
 					     struct native_frame *f)
 {
-	s->wanted = 1;
 	s->trail.broken = 1;
+#if defined(__TARGET_ARCH_x86)
+	if (in_trampoline(s))
+		return by_trampoline(s, out, f);
+#endif
+	s->wanted = 1;
 	return by_frame_pointer(s, out, f, NATIVE_ANONYMOUS_CODE);
 }
 

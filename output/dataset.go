@@ -42,6 +42,9 @@ const RotateEvery = 60 * time.Second
 type Options struct {
 	// RotateEvery is how often the growing tables get a new file: 60 s when 0.
 	RotateEvery time.Duration
+	// RotateShare lets them be rarer in a long recording: they are at least this share of its length so far apart, up to
+	// 60 s; 0 is RotateEvery throughout.
+	RotateShare float64
 	// RotateBytes is the size at which they get one sooner: 64 MB when 0.
 	RotateBytes int64
 	// Access says who may read the dataset. When its Mode is 0: nobody but its owner,
@@ -291,18 +294,23 @@ func (d *Dataset) flush() error {
 }
 
 func (d *Dataset) rotateOnTime() {
-	ticker := time.NewTicker(d.options.RotateEvery)
-	defer ticker.Stop()
+	began := time.Now()
 	for {
 		select {
 		case <-d.stop:
 			return
-		case <-ticker.C:
+		case <-time.After(d.options.pause(time.Since(began))):
 			if d.flush() == nil {
 				d.writer.start(d.writer.publish)
 			}
 		}
 	}
+}
+
+// pause is how long the next rotation is off.
+func (o Options) pause(recorded time.Duration) time.Duration {
+	rarer := time.Duration(o.RotateShare * float64(recorded))
+	return max(o.RotateEvery, min(rarer, RotateEvery))
 }
 
 // Close writes what is left and ends the dataset. After an error it keeps what

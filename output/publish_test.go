@@ -45,3 +45,17 @@ func TestWhatFailsCostsItsOwnTable(t *testing.T) {
 		}
 	}
 }
+
+func TestRotationsOfALongRecordingAreRarer(t *testing.T) {
+	o := Options{RotateEvery: 2 * time.Second, RotateShare: 0.01}
+	for recorded, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, 3 * time.Minute: 2 * time.Second, 20 * time.Minute: 12 * time.Second, 10 * time.Hour: time.Minute,
+	} {
+		if got := o.pause(recorded); got != want {
+			t.Errorf("after %v: %v, want %v", recorded, got, want)
+		}
+	}
+	if got := (Options{RotateEvery: time.Minute}).pause(time.Hour); got != time.Minute {
+		t.Error(got)
+	}
+}

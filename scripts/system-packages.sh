@@ -16,11 +16,13 @@ packages='
 	gdb
 	libamdhip64-5
 	libbpf-dev
+	libelf-dev
 	llvm-19
 	libze-dev
 	libze1
 	linux-perf
 	make
+	musl-tools
 	ocl-icd-opencl-dev
 	pocl-opencl-icd
 	pypy3

@@ -93,6 +93,8 @@ type Options struct {
 	// watchAll leaves what is watched as it is, whatever it costs: a test of its measuring.
 	watchAll bool
 	times    times
+	// looking is called before files are looked into, likewise.
+	looking func()
 }
 
 // times are instead of the tracer's own, for tests.

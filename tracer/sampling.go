@@ -64,17 +64,19 @@ func newSampling(o *Options, k *kernel.Programs, loaded *sampler.Sampler, refuse
 	}, table, warn)}
 }
 
-// start takes samples from now on, when the tables are there.
-func (p sampling) start(ctx context.Context, o *Options, warn func(Warning)) {
+// start takes samples from now on, when the tables are there, and reports whether it does.
+func (p sampling) start(ctx context.Context, o *Options, warn func(Warning)) bool {
 	if p.sampler == nil {
-		return
+		return false
 	}
 	if p.walks != nil {
 		p.prepareTables(ctx, o.Preparing)
 	}
 	if err := p.sampler.Start(o.sampled()); err != nil {
 		noSamples(err, warn)
+		return false
 	}
+	return true
 }
 
 func noSamples(err error, warn func(Warning)) {

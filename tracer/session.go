@@ -230,19 +230,51 @@ func (s *Session) start(ctx context.Context, targets []*process.Process) error {
 			return err
 		}
 	}
-	for _, p := range targets {
-		if err := over(ctx); err != nil {
-			return err
-		}
-		if err := s.job.Add(p); err != nil {
-			return err
-		}
+	if err := each(ctx, targets, s.job.Begin); err != nil {
+		return err
 	}
-	s.sampling.start(ctx, &s.options, s.warn)
+	// Before files are looked into, which takes seconds when none of them was ever seen.
+	if s.sampling.start(ctx, &s.options, s.warn) {
+		s.noteTimes()
+	}
+	if s.options.looking != nil {
+		s.options.looking()
+	}
+	if err := each(ctx, targets, s.job.Add); err != nil {
+		return err
+	}
 	if err := over(ctx); err != nil {
 		return err
 	}
 	return s.governor.Begin()
+}
+
+// each does something for each process until the context ends.
+func each(ctx context.Context, targets []*process.Process, do func(*process.Process) error) error {
+	for _, p := range targets {
+		if err := over(ctx); err != nil {
+			return err
+		}
+		if err := do(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostTimed is how many threads have their times read when sampling begins. Those of others count from their first
+// sample on.
+const mostTimed = 4096
+
+// noteTimes reads what the threads have spent when sampling begins: their samples are read later, when the probes are
+// in place, and by then they have spent more.
+func (s *Session) noteTimes() {
+	left := mostTimed
+	for _, pid := range s.job.PIDs() {
+		timed := process.TimedThreads(pid, left)
+		left -= len(timed)
+		s.do(func(d *decode.Decoder) { d.SampledFrom(int32(pid), timed) })
+	}
 }
 
 // clockOffset is the Unix epoch minus CLOCK_MONOTONIC, which the kernel stamps

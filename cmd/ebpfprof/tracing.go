@@ -17,6 +17,7 @@ const records = true
 
 // commandLine has the commands that trace, too; what they record ends with its verdict.
 func commandLine(name string, args []string, more ...*urfave.Command) int {
-	reading := recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand, MergeActivities: data.MergeActivities}
+	reading := recorder.Reading{Answer: analysis.First, Merge: data.MergeOnDemand, MergeActivities: data.MergeActivities,
+		Serves: true}
 	return capture.Main(name, args, reading, append(more, demo.Command())...)
 }

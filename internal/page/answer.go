@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
 
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
@@ -48,7 +46,7 @@ func notFound(format string, args ...any) error {
 }
 
 // answer makes a handler of a function that returns a document.
-func (s *Server) answer(f func(*http.Request) (any, error)) http.Handler {
+func (s *edition) answer(f func(*http.Request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		document, err := f(r)
 		if err != nil {
@@ -62,12 +60,12 @@ func (s *Server) answer(f func(*http.Request) (any, error)) http.Handler {
 }
 
 // fail answers with the sentence of an error.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *edition) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var known problem
 	switch {
 	case r.Context().Err() != nil:
 		// The page asked for something else meanwhile.
-	case s.gone():
+	case gone(s.root):
 		refuse(w, http.StatusGone, fmt.Sprintf("the dataset %s was removed while the page was open", s.root))
 	case errors.As(err, &known):
 		refuse(w, known.status, known.Error())
@@ -76,9 +74,4 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		refuse(w, http.StatusInternalServerError, err.Error())
 	}
-}
-
-func (s *Server) gone() bool {
-	_, err := os.Stat(s.root)
-	return errors.Is(err, fs.ErrNotExist)
 }

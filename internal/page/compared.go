@@ -12,7 +12,7 @@ import (
 const failOn = 3
 
 // diff is /api/diff: `ebpfprof diff BEFORE DATASET --json`, byte for byte.
-func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
+func (s *edition) diff(w http.ResponseWriter, r *http.Request) {
 	if s.options.Before == "" {
 		s.fail(w, r, notFound("one dataset is served: ebpfprof serve BEFORE AFTER compares two"))
 		return
@@ -20,7 +20,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
 	s.once(w, r, "diff", s.compare)
 }
 
-func (s *Server) compare(ctx context.Context) ([]byte, error) {
+func (s *edition) compare(ctx context.Context) ([]byte, error) {
 	db, err := dataset.OpenWithin(s.options.Before, limits())
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Server) compare(ctx context.Context) ([]byte, error) {
 // reader makes a side of a dataset.
 type reader func(context.Context, *dataset.DB) (*diff.Side, error)
 
-func (s *Server) sides(ctx context.Context, earlier *dataset.DB, load reader) (before, after *diff.Side, err error) {
+func (s *edition) sides(ctx context.Context, earlier *dataset.DB, load reader) (before, after *diff.Side, err error) {
 	if before, err = load(ctx, earlier); err != nil {
 		return nil, nil, err
 	}

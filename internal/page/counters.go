@@ -38,7 +38,7 @@ type foundCounters struct {
 const mostCounters = 2000
 
 // findCounters lists the counters, those that change first.
-func (s *Server) findCounters(ctx context.Context, db *dataset.DB) ([]counterLane, error) {
+func (s *edition) findCounters(ctx context.Context, db *dataset.DB) ([]counterLane, error) {
 	c := &s.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func isNumber(column string, n *int32) string {
 	return fmt.Sprintf("%s = %d", column, *n)
 }
 
-func (s *Server) counters(r *http.Request) (any, error) {
+func (s *edition) counters(r *http.Request) (any, error) {
 	var all []counterLane
 	err := s.query(r.Context(), func(ctx context.Context, db *dataset.DB) (err error) {
 		all, err = s.findCounters(ctx, db)
@@ -110,7 +110,7 @@ type reading struct {
 
 const mostReadings = 20_000
 
-func (s *Server) readings(r *http.Request) (any, error) {
+func (s *edition) readings(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err

@@ -62,6 +62,8 @@ type described struct {
 	Source      string    `json:"source"`
 	Host        string    `json:"host"`
 	Started     string    `json:"started"`
+	Edition     int64     `json:"edition"`
+	Recording   bool      `json:"recording"`
 	Warnings    []string  `json:"warnings"`
 	Processes   []process `json:"processes"`
 }
@@ -73,10 +75,10 @@ type process struct {
 	Command string `json:"command"`
 }
 
-func (s *Server) describe(r *http.Request) (any, error) {
+func (s *edition) describe(r *http.Request) (any, error) {
 	d := described{
 		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Before: printable.Text(s.options.Before),
-		Fingerprint: s.print, Tool: version.Version,
+		Fingerprint: s.print, Tool: version.Version, Edition: s.number, Recording: s.recording,
 		Warnings: []string{}, Processes: []process{},
 	}
 	for _, w := range s.base.Warnings() {
@@ -110,20 +112,8 @@ func (s *Server) describe(r *http.Request) (any, error) {
 }
 
 // query runs f on a dataset of the pool, within the time that a request has.
-func (s *Server) query(ctx context.Context, f func(context.Context, *dataset.DB) error) error {
+func (s *edition) query(ctx context.Context, f func(context.Context, *dataset.DB) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	return s.pool.use(ctx, func(db *dataset.DB) error { return f(ctx, db) })
-}
-
-// state is /api/status, which the page polls while something is computed.
-type state struct {
-	Report  string `json:"report"`  // what of the report is being computed; "" when nothing is
-	Changed bool   `json:"changed"` // files were removed or changed since the page was opened
-	Grown   bool   `json:"grown"`   // files were added
-	Gone    bool   `json:"gone"`
-}
-
-func (s *Server) status(*http.Request) (any, error) {
-	return state{Report: s.reports.progress(), Changed: fingerprint(s.base) != s.print, Grown: listed(s.base) != s.listed, Gone: s.gone()}, nil
 }

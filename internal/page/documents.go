@@ -22,7 +22,7 @@ const (
 
 // ask is /api/query: `ebpfprof query DATASET SQL --format json`, byte for byte, as far as its first rows go. A header says
 // whether there are more; that the names are in the answer's order is JSON's text, which the page reads.
-func (s *Server) ask(w http.ResponseWriter, r *http.Request) {
+func (s *edition) ask(w http.ResponseWriter, r *http.Request) {
 	sql, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostSQL))
 	if err != nil {
 		s.fail(w, r, badRequest("the query is longer than %d kB", mostSQL>>10))
@@ -55,7 +55,7 @@ type example struct {
 	Saved bool   `json:"saved"`
 }
 
-func (s *Server) examples(r *http.Request) (any, error) {
+func (s *edition) examples(r *http.Request) (any, error) {
 	all := []example{}
 	err := s.query(r.Context(), func(ctx context.Context, db *dataset.DB) error {
 		saved, err := (&query.DB{DB: db}).Saved(ctx)
@@ -71,7 +71,7 @@ func (s *Server) examples(r *http.Request) (any, error) {
 }
 
 // schema is /api/schema: `ebpfprof schema --format json`, byte for byte.
-func (s *Server) schema(w http.ResponseWriter, r *http.Request) {
+func (s *edition) schema(w http.ResponseWriter, r *http.Request) {
 	var text bytes.Buffer
 	if err := output.WriteSchema(&text, output.Schema()); err != nil {
 		s.fail(w, r, err)

@@ -57,7 +57,7 @@ type flames struct {
 	profile profile.Profile
 }
 
-func (s *Server) flame(r *http.Request) (any, error) {
+func (s *edition) flame(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	o, err := part(q)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) flame(r *http.Request) (any, error) {
 }
 
 // loadFlames adds up the samples of a part.
-func (s *Server) loadFlames(ctx context.Context, f *flames, chosen dataset.Part, waiting, up bool) error {
+func (s *edition) loadFlames(ctx context.Context, f *flames, chosen dataset.Part, waiting, up bool) error {
 	f.key = ""
 	return s.query(ctx, func(ctx context.Context, db *dataset.DB) (err error) {
 		if chosen != (dataset.Part{}) {
@@ -120,7 +120,7 @@ func (s *Server) loadFlames(ctx context.Context, f *flames, chosen dataset.Part,
 	})
 }
 
-func (s *Server) drawFlame(f *flames, q url.Values, waiting bool) (any, error) {
+func (s *edition) drawFlame(f *flames, q url.Values, waiting bool) (any, error) {
 	d := flame{TotalNS: f.profile.WeightNS(), Samples: f.profile.Samples(), Path: []string{}, Functions: []flameTotal{}}
 	at := f.tree
 	if path := q.Get("below"); path != "" {

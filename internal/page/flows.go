@@ -44,7 +44,7 @@ SELECT later, kind, method, s.pid, s.tid, s.layer = 'device' AS device, s.device
 FROM edge JOIN span s ON s.session_id = %[1]s AND s.span_id = edge.other
 ORDER BY later, s.ts_ns, s.span_id LIMIT %[3]d`
 
-func (s *Server) flows(r *http.Request) (any, error) {
+func (s *edition) flows(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err

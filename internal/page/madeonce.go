@@ -30,7 +30,7 @@ func newMadeOnce() madeOnce {
 }
 
 // once answers with a document that is made once, as the command line's --json writes it.
-func (s *Server) once(w http.ResponseWriter, r *http.Request, key string, make func(context.Context) ([]byte, error)) {
+func (s *edition) once(w http.ResponseWriter, r *http.Request, key string, make func(context.Context) ([]byte, error)) {
 	text, err := s.made(r.Context(), key, make)
 	if err != nil {
 		s.fail(w, r, err)
@@ -41,7 +41,7 @@ func (s *Server) once(w http.ResponseWriter, r *http.Request, key string, make f
 	_ = compressed(w, r, text)
 }
 
-func (s *Server) made(ctx context.Context, key string, make func(context.Context) ([]byte, error)) ([]byte, error) {
+func (s *edition) made(ctx context.Context, key string, make func(context.Context) ([]byte, error)) ([]byte, error) {
 	c := &s.madeOnce
 	select {
 	case c.turn <- struct{}{}:
@@ -54,7 +54,7 @@ func (s *Server) made(ctx context.Context, key string, make func(context.Context
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*s.options.Timeout)
 	defer cancel()
-	if fingerprint(s.base) != s.print {
+	if s.stale() {
 		return nil, errChanged
 	}
 	text, err := make(ctx)
@@ -79,23 +79,25 @@ func indented(value any) ([]byte, error) {
 }
 
 // memory is /api/memory: `ebpfprof memory DATASET --json`, byte for byte.
-func (s *Server) memory(w http.ResponseWriter, r *http.Request) {
-	s.once(w, r, "memory", func(ctx context.Context) ([]byte, error) {
-		m, err := analysis.Load(ctx, s.root, 0)
-		if errors.Is(err, allocations.ErrNoEvents) {
-			return nil, notFound("%w", err)
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := indented(m)
-		return text, errors.Join(err, m.Close())
+func (s *edition) memory(w http.ResponseWriter, r *http.Request) {
+	s.once(w, r, "memory", func(ctx context.Context) (text []byte, err error) {
+		err = s.pool.use(ctx, func(db *dataset.DB) error {
+			m, err := analysis.Whole(ctx, db)
+			if errors.Is(err, allocations.ErrNoEvents) {
+				return notFound("%w", err)
+			}
+			if err == nil {
+				text, err = indented(m)
+			}
+			return err
+		})
+		return text, err
 	})
 }
 
 // criticalPath is /api/critical-path: `ebpfprof critical-path DATASET --json`, of the step that the query names or of the
 // median one, byte for byte.
-func (s *Server) criticalPath(w http.ResponseWriter, r *http.Request) {
+func (s *edition) criticalPath(w http.ResponseWriter, r *http.Request) {
 	step := -1
 	if text := r.URL.Query().Get("step"); text != "" {
 		n, err := strconv.Atoi(text)

@@ -41,7 +41,7 @@ type stretch struct {
 
 const mostPlaces = 4000
 
-func (s *Server) marked(r *http.Request) (any, error) {
+func (s *edition) marked(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ const (
 )
 
 // rowsToMark is the query of the rows that a request means: finding=N of the report, or name= and layer=.
-func (s *Server) rowsToMark(r *http.Request) (rows string, d marked, err error) {
+func (s *edition) rowsToMark(r *http.Request) (rows string, d marked, err error) {
 	q := r.URL.Query()
 	d = marked{Places: []place{}}
 	if name := q.Get("name"); name != "" {

@@ -32,13 +32,13 @@ type opened struct {
 }
 
 // newPool opens a dataset as often as queries run at a time, in the background. print is the fingerprint of the files
-// that are meant: one that changes meanwhile would be answered from two states.
+// that are meant, since one that changes meanwhile would be answered from two states; "" takes those that are there.
 func newPool(path, print string, limits dataset.Limits) *pool {
 	p := &pool{free: make(chan opened, mostQueries)}
 	for range mostQueries {
 		go func() {
 			db, err := dataset.OpenWithin(path, limits)
-			if err == nil && fingerprint(db) != print {
+			if err == nil && print != "" && fingerprint(db) != print {
 				db, err = nil, errors.Join(errChanged, db.Close())
 			}
 			p.free <- opened{db, err}
@@ -75,8 +75,8 @@ func machineMemory() int64 {
 var errBusy = problem{http.StatusServiceUnavailable, errors.New("other requests are being answered: try again in a moment")}
 
 // errChanged is returned instead of numbers of which some are of other files than those that the page shows.
-var errChanged = problem{http.StatusConflict, errors.New("the dataset has changed on disk since it was opened: restart ebpfprof serve to " +
-	"see it as it is now")}
+var errChanged = problem{http.StatusConflict, errors.New("the dataset has changed on disk since it was read: the page reads it again; " +
+	"ask once more in a moment")}
 
 // use calls f with an opened dataset that nobody else uses meanwhile. Cancelling the context interrupts its query.
 func (p *pool) use(ctx context.Context, f func(*dataset.DB) error) error {

@@ -30,7 +30,7 @@ const recordedSQL = `SELECT pid, begin_ns, end_ns, 1 FROM slice WHERE end_ns > b
 	WHERE layer = 'op' AND slice_id IS NULL AND (session_id, pid) IN (SELECT (session_id, pid) FROM slice) GROUP BY pid, ts_ns // 50000000
 	ORDER BY 1, 2`
 
-func (s *Server) recordedTimes(ctx context.Context, db *dataset.DB) ([]recorded, error) {
+func (s *edition) recordedTimes(ctx context.Context, db *dataset.DB) ([]recorded, error) {
 	f := &s.recorded
 	f.mu.Lock()
 	defer f.mu.Unlock()

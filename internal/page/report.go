@@ -18,10 +18,10 @@ import (
 
 // reports computes each report once, however many tabs ask for it.
 type reports struct {
-	server *Server
-	mu     sync.Mutex
-	known  map[string]*computed // by their part, as the query names it
-	doing  string
+	edition *edition
+	mu      sync.Mutex
+	known   map[string]*computed // by their part, as the query names it
+	doing   string
 }
 
 // computed is a report, or what went wrong; done is closed when it is one of them.
@@ -35,7 +35,7 @@ type computed struct {
 // mostReports are remembered.
 const mostReports = 32
 
-func newReports(s *Server) *reports { return &reports{server: s, known: map[string]*computed{}} }
+func newReports(s *edition) *reports { return &reports{edition: s, known: map[string]*computed{}} }
 
 func (r *reports) progress() string {
 	r.mu.Lock()
@@ -62,7 +62,7 @@ func (r *reports) of(o report.Options) *computed {
 	}
 	c := &computed{done: make(chan struct{})}
 	r.known[key] = c
-	r.server.work.Go(func() {
+	r.edition.work.Go(func() {
 		c.text, c.findings, c.err = r.compute(o)
 		r.say("")
 		if c.err != nil { // another try may succeed
@@ -77,14 +77,14 @@ func (r *reports) of(o report.Options) *computed {
 
 // compute writes the bytes that `ebpfprof report --json` writes; its findings are those in it.
 func (r *reports) compute(o report.Options) ([]byte, []findings.Finding, error) {
-	ctx, cancel := context.WithTimeout(r.server.life, 10*r.server.options.Timeout)
+	ctx, cancel := context.WithTimeout(r.edition.life, 10*r.edition.options.Timeout)
 	defer cancel()
-	if fingerprint(r.server.base) != r.server.print {
+	if r.edition.stale() {
 		return nil, nil, errChanged
 	}
 	var text bytes.Buffer
 	var found []findings.Finding
-	err := r.server.pool.use(ctx, func(db *dataset.DB) error {
+	err := r.edition.pool.use(ctx, func(db *dataset.DB) error {
 		var processor sql.NullString
 		if err := db.Row(ctx, "SELECT any_value(cpu_model) FROM session", nil, &processor); err != nil {
 			return err
@@ -104,7 +104,7 @@ func (r *reports) compute(o report.Options) ([]byte, []findings.Finding, error) 
 }
 
 // report is /api/report: `ebpfprof report --json` of a part, byte for byte.
-func (s *Server) report(w http.ResponseWriter, r *http.Request) {
+func (s *edition) report(w http.ResponseWriter, r *http.Request) {
 	o, err := part(r.URL.Query())
 	if err != nil {
 		s.fail(w, r, err)

@@ -56,7 +56,7 @@ func same(column string, n int64) string {
 	return fmt.Sprintf("%s = %d", column, n)
 }
 
-func (s *Server) selection(r *http.Request) (any, error) {
+func (s *edition) selection(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func long(text string) string {
 }
 
 // call finds the call of a lane that begins at a time, as exact as the picture has it.
-func (s *Server) call(r *http.Request) (any, error) {
+func (s *edition) call(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebpfprof/ebpfprof/internal/dataset"
+	"github.com/ebpfprof/ebpfprof/internal/page/progress"
 )
 
 // Options of a page; the zero value is what most want.
@@ -27,25 +28,22 @@ type Options struct {
 
 const defaultTimeout = 30 * time.Second
 
-// Server answers the page's requests about one dataset, which it only reads.
+// Server answers the page's requests about one dataset, which it only reads and whose changes it follows.
 type Server struct {
-	options  Options
-	root     string
-	token    string
-	print    string      // fingerprint of the dataset's files, as they were when it was opened
-	listed   string      // likewise, of their directories
-	base     *dataset.DB // read past DuckDB, so that it needs no turn
-	pool     *pool
-	reports  *reports
-	lanes    *lanes
-	found    foundSteps
-	flames   flames
-	madeOnce madeOnce
+	options Options
+	path    string
+	root    string
+	token   string
 
-	recorded recordedTimes
-	counts   foundCounters
+	mu       sync.Mutex // guards what follows
+	current  *edition
+	news     chan struct{} // closed when the state is another
+	state    state
+	recorder *progress.Line // what the recorder said last; nil of a dataset that no recorder of ours writes
+	retiring sync.WaitGroup
+	failure  error // of closing an edition
 
-	life   context.Context // ends with the server; background work runs in it
+	life   context.Context // ends with the server
 	end    context.CancelFunc
 	work   sync.WaitGroup
 	seenNS atomic.Int64 // when a request came last
@@ -57,25 +55,24 @@ func New(path string, o Options) (*Server, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
-	base, err := dataset.OpenWithin(path, limits())
-	if err != nil {
-		return nil, err
-	}
 	if o.Before != "" { // what is wrong with it is known now, not when the page asks
 		before, err := dataset.OpenWithin(o.Before, limits())
 		if err != nil {
-			return nil, errors.Join(err, base.Close())
+			return nil, err
 		}
 		if err := before.Close(); err != nil {
-			return nil, errors.Join(err, base.Close())
+			return nil, err
 		}
 	}
-	s := &Server{options: o, root: base.Root(), token: newToken(), base: base, print: fingerprint(base), listed: listed(base)}
+	first, err := openEdition(path, o, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{options: o, path: path, root: first.root, token: newToken(), current: first, news: make(chan struct{})}
+	s.state = state{Version: 1, Edition: first.number, Recording: first.recording}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.pool = newPool(path, s.print, limits())
-	s.reports = newReports(s)
-	s.lanes, s.madeOnce = &lanes{ready: make(chan struct{})}, newMadeOnce()
-	s.work.Go(s.buildLanes)
+	s.seenNS.Store(time.Now().UnixNano())
+	s.work.Go(s.follow)
 	return s, nil
 }
 
@@ -83,7 +80,9 @@ func New(path string, o Options) (*Server, error) {
 func (s *Server) Close() error {
 	s.end()
 	s.work.Wait()
-	return errors.Join(s.pool.close(), s.base.Close())
+	s.retire(nil)
+	s.retiring.Wait()
+	return s.failure
 }
 
 // Address is what a browser opens: the token is in the fragment, which browsers send to nobody.
@@ -97,33 +96,19 @@ func (s *Server) Address(host, link string) string {
 
 // Handler answers the page's requests.
 func (s *Server) Handler() http.Handler {
-	api := http.NewServeMux()
-	api.Handle("GET /api/dataset", s.answer(s.describe))
-	api.Handle("GET /api/status", s.answer(s.status))
-	api.Handle("GET /api/report", http.HandlerFunc(s.report))
-	api.Handle("GET /api/lanes", s.answer(s.layLanes))
-	api.Handle("GET /api/timeline", http.HandlerFunc(s.timeline))
-	api.Handle("GET /api/selection", s.answer(s.selection))
-	api.Handle("GET /api/call", s.answer(s.call))
-	api.Handle("GET /api/strips", s.answer(s.strips))
-	api.Handle("GET /api/flame", s.answer(s.flame))
-	api.Handle("GET /api/files", s.answer(s.sources))
-	api.Handle("GET /api/source", s.answer(s.source))
-	api.Handle("GET /api/steps", s.answer(s.steps))
-	api.Handle("GET /api/marked", s.answer(s.marked))
-	api.Handle("GET /api/flows", s.answer(s.flows))
-	api.Handle("GET /api/counters", s.answer(s.counters))
-	api.Handle("GET /api/readings", s.answer(s.readings))
-	api.Handle("GET /api/examples", s.answer(s.examples))
-	api.Handle("GET /api/diff", http.HandlerFunc(s.diff))
-	api.Handle("GET /api/memory", http.HandlerFunc(s.memory))
-	api.Handle("GET /api/critical-path", http.HandlerFunc(s.criticalPath))
-	api.Handle("GET /api/schema", http.HandlerFunc(s.schema))
-	api.Handle("POST /api/query", http.HandlerFunc(s.ask))
 	all := http.NewServeMux()
 	all.Handle("/", newAssets())
-	all.Handle("/api/", s.authorised(api))
+	all.Handle("GET /api/status", s.authorised(http.HandlerFunc(s.status)))
+	all.Handle("GET /api/recorder", s.authorised(http.HandlerFunc(s.said)))
+	all.Handle("/api/", s.authorised(http.HandlerFunc(s.ofCurrent)))
 	return headers(localHost(s.counted(all)))
+}
+
+// ofCurrent answers from the edition that is the current one now.
+func (s *Server) ofCurrent(w http.ResponseWriter, r *http.Request) {
+	e := s.borrow()
+	defer s.giveBack(e)
+	e.api.ServeHTTP(w, r)
 }
 
 // counted notes when requests come, for the idle limit.

@@ -35,7 +35,7 @@ const ofFiles = `weights AS (SELECT session_id, stack_id, coalesce(sum(weight_ns
 	framed AS (SELECT session_id, stack_id, f.file AS file, f.line AS line, f."function" AS fn FROM unnested
 		WHERE f.kind = 'python' AND f.file IS NOT NULL AND f.line IS NOT NULL)`
 
-func (s *Server) sources(r *http.Request) (any, error) {
+func (s *edition) sources(r *http.Request) (any, error) {
 	all := []sourceFile{}
 	err := s.query(r.Context(), func(ctx context.Context, db *dataset.DB) error {
 		rows, err := db.Query(ctx, fmt.Sprintf(`WITH %s SELECT file, sum(cpu)::BIGINT, sum(wait)::BIGINT
@@ -78,7 +78,7 @@ type heatLine struct {
 	WaitNS   int64  `json:"wait_ns"`
 }
 
-func (s *Server) source(r *http.Request) (any, error) {
+func (s *edition) source(r *http.Request) (any, error) {
 	file := r.URL.Query().Get("file")
 	if file == "" {
 		return nil, badRequest("give a file")
@@ -141,7 +141,7 @@ var isSource = []string{".py", ".pyx", ".pyi"}
 
 // open reads a source file that a stack names: on the machine of the recording its own path, and what lies in the
 // directory of Options.Source under the end of that path.
-func (s *Server) open(file, host string) (text string, changed time.Time, err error) {
+func (s *edition) open(file, host string) (text string, changed time.Time, err error) {
 	if !slices.Contains(isSource, filepath.Ext(file)) {
 		return "", changed, errors.New("only Python files are shown")
 	}

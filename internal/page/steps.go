@@ -32,7 +32,7 @@ type stepRuler struct {
 // mostSteps are drawn in a window.
 const mostSteps = 2000
 
-func (s *Server) steps(r *http.Request) (any, error) {
+func (s *edition) steps(r *http.Request) (any, error) {
 	w, err := window(r)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Server) steps(r *http.Request) (any, error) {
 	return part, nil
 }
 
-func (s *Server) findSteps(ctx context.Context) (stepRuler, error) {
+func (s *edition) findSteps(ctx context.Context) (stepRuler, error) {
 	p, err := s.pyramid(ctx)
 	if err != nil {
 		return stepRuler{}, err

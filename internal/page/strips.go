@@ -41,7 +41,7 @@ type wait struct {
 // mostStrips are the bins and the waits of an answer; with more, bins are wider.
 const mostStrips = 20_000
 
-func (s *Server) strips(r *http.Request) (any, error) {
+func (s *edition) strips(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err

@@ -19,6 +19,8 @@ import (
 // lanes holds the timeline's pyramid, which is built once in the background.
 type lanes struct {
 	ready   chan struct{} // closed when base and p are known
+	built   chan struct{} // closed when all calls are read, or cannot be
+	before  *lanes        // of the edition before, whose lanes and threads keep their numbers; nil once they have
 	p       *pyramid.Pyramid
 	firstNS int64 // the recording's first row, from which --from counts
 	spanNS  int64 // from the base to the last row
@@ -45,8 +47,9 @@ type thread struct {
 const widest = int64(1) << 52
 
 // buildLanes reads the small tables, then all calls.
-func (s *Server) buildLanes() {
+func (s *edition) buildLanes() {
 	l := s.lanes
+	defer close(l.built)
 	ctx := s.life
 	err := s.pool.use(ctx, func(db *dataset.DB) error { return l.begin(ctx, db) })
 	l.err = err
@@ -79,6 +82,14 @@ func (l *lanes) begin(ctx context.Context, db *dataset.DB) error {
 	l.firstNS, l.spanNS = first.Int64, end-base
 	l.p = pyramid.New(base, total, end-base)
 	l.threads = map[threadKey]thread{}
+	if l.before != nil && l.before.p != nil {
+		l.p.Number(l.before.p)
+		l.keys = slices.Clone(l.before.keys)
+		for number, key := range l.keys {
+			l.threads[key] = thread{number: number}
+		}
+	}
+	l.before = nil
 	// A thread that began when a recording was rotated may have several rows, and one without a row may have samples.
 	list, err := db.Query(ctx, `SELECT session_id, pid, tid, coalesce(any_value(name), ''), coalesce(any_value(role), ''), bool_or(sampled)
 		FROM (
@@ -90,18 +101,23 @@ func (l *lanes) begin(ctx context.Context, db *dataset.DB) error {
 	defer list.Close()
 	for list.Next() {
 		var k threadKey
-		t := thread{number: len(l.keys)}
+		t := thread{number: -1}
 		if err := list.Scan(&k.session, &k.pid, &k.tid, &t.name, &t.role, &t.sampled); err != nil {
 			return err
 		}
+		if known, numbered := l.threads[k]; numbered {
+			t.number = known.number
+		} else {
+			t.number = len(l.keys)
+			l.keys = append(l.keys, k)
+		}
 		l.threads[k] = t
-		l.keys = append(l.keys, k)
 	}
 	return list.Err()
 }
 
 // pyramid waits until the pyramid can be asked.
-func (s *Server) pyramid(ctx context.Context) (*pyramid.Pyramid, error) {
+func (s *edition) pyramid(ctx context.Context) (*pyramid.Pyramid, error) {
 	select {
 	case <-s.lanes.ready:
 		return s.lanes.p, s.lanes.err
@@ -140,7 +156,7 @@ type laneOnPage struct {
 	Sampled bool   `json:"sampled"`
 }
 
-func (s *Server) layLanes(r *http.Request) (any, error) {
+func (s *edition) layLanes(r *http.Request) (any, error) {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return nil, err
@@ -259,13 +275,13 @@ func window(r *http.Request) (w pyramid.Window, err error) {
 }
 
 // timeline is /api/timeline: rectangles of a window, as columns.
-func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
+func (s *edition) timeline(w http.ResponseWriter, r *http.Request) {
 	if err := s.drawTimeline(w, r); err != nil {
 		s.fail(w, r, err)
 	}
 }
 
-func (s *Server) drawTimeline(w http.ResponseWriter, r *http.Request) error {
+func (s *edition) drawTimeline(w http.ResponseWriter, r *http.Request) error {
 	p, err := s.pyramid(r.Context())
 	if err != nil {
 		return err

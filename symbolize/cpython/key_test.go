@@ -14,7 +14,8 @@ const (
 // fakeKey is a process whose one thread has its state under a key, and whose
 // autoTSSkey is shift bytes behind the place where the version has it.
 func fakeKey(key uint32, shift uint64) (*Runtime, fakeMemory) {
-	rt := &Runtime{Version: Version{3, 12, 1, false}, Offsets: table312.Offsets, Pthread: Pthread{0, 784, 1296}, Address: fakeRuntime}
+	rt := &Runtime{Version: Version{3, 12, 1, false}, Offsets: table312.Offsets, Pthread: Pthread{KeyBlock: 784, KeyTable: 1296},
+		Address: fakeRuntime}
 	m := fakeMemory{fakeRuntime: make([]byte, 4096), fakeSelf: make([]byte, 2368)}
 	m.word(fakeRuntime+uint64(rt.Offsets.RuntimeAutoTSS)+shift, 1|uint64(key)<<32)
 	block := uint64(fakeSelf + 784)
@@ -41,6 +42,34 @@ func TestTheKeyIsFound(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		} else if want := fakeRuntime + uint64(rt.Offsets.RuntimeAutoTSS) + c.shift; rt.AutoTSS != want || rt.Key != c.key || !rt.Verified {
 			t.Errorf("%s: key %d at %#x, verified %v", name, rt.Key, rt.AutoTSS, rt.Verified)
+		}
+	}
+}
+
+func TestAKeyOfMuslIsFound(t *testing.T) {
+	for _, key := range []uint32{0, 7, 127} {
+		rt, m := fakeKey(key, 0)
+		rt.Pthread = Pthread{KeyTable: 128, Plain: true}
+		const values = 0x9990000
+		m[values] = make([]byte, 8*muslKeys)
+		m.word(fakeSelf+128, values)
+		m.word(values+8*uint64(key), fakeState)
+		if err := rt.findKey(memory{m, nil}, fakeThreads); err != nil || rt.Key != key || !rt.Verified {
+			t.Errorf("key %d, found %d, verified %v: %v", key, rt.Key, rt.Verified, err)
+		}
+	}
+}
+
+// The code of Debian's musl 1.2.3, and what is not musl's.
+func TestWhereMuslHasAThreadsValuesIsReadFromItsCode(t *testing.T) {
+	getspecific := []byte{0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x48, 0x8b, 0x80, 0x80, 0, 0, 0, 0x89, 0xff, 0x48, 0x8b, 0x04, 0xf8, 0xc3}
+	short := []byte{0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0x89, 0xff, 0x48, 0x8b, 0x40, 0x78, 0x48, 0x8b, 0x04, 0xf8, 0xc3}
+	for _, c := range []struct {
+		code   []byte
+		offset int
+	}{{getspecific, 128}, {short, 120}, {getspecific[:12], 0}, {getspecific[9:], 0}, {nil, 0}} {
+		if offset := muslOffset(c.code); offset != c.offset {
+			t.Errorf("% x: offset %d, want %d", c.code, offset, c.offset)
 		}
 	}
 }

@@ -56,6 +56,33 @@ func TestTablesEqualOffsetof(t *testing.T) {
 	}
 }
 
+// No free-threaded 3.14 is packaged where this is tested, but its headers are those of 3.14.
+func TestTheTableOfFreeThreaded314EqualsItsHeaders(t *testing.T) {
+	for _, python := range pythons.Installed() {
+		if python.Minor != 14 || python.Include == "" {
+			continue
+		}
+		want, err := pythons.Offsets(python, "-DPy_GIL_DISABLED=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, compared := reflect.ValueOf(table314t.Offsets), 0
+		for i := range v.NumField() {
+			name, offset := v.Type().Field(i).Name, int(v.Field(i).Int())
+			if offset == Absent { // the build itself says it, or it has none
+				continue
+			}
+			if measured, ok := want[name]; !ok || offset != measured {
+				t.Errorf("%s is %d, offsetof says %d (%v)", name, offset, measured, ok)
+			}
+			compared++
+		}
+		t.Logf("%d offsets are compared", compared)
+		return
+	}
+	t.Skip("no Python 3.14 with headers is here: make python fetches it")
+}
+
 func TestOffsetsThatABuildSaysOfItselfEqualOffsetof(t *testing.T) {
 	for _, python := range pythons.Installed() {
 		if python.Minor < 13 {

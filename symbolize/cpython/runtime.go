@@ -30,6 +30,7 @@ type Image struct {
 	Bias    uint64 // what the loader added to the file's addresses
 	Version Version
 	Libc    *elf.File // the file that has struct pthread; nil: glibc's usual layout
+	Musl    bool      // that file is musl
 	Budget  *Budget   // of all searches in this process; nil: this one has its own
 }
 
@@ -79,9 +80,8 @@ func Discover(r io.ReaderAt, image Image) (*Runtime, error) {
 	if err := rt.chooseOffsets(m, contents); err != nil {
 		return nil, err
 	}
-	rt.Pthread = pthreads[image.File.Machine()]
-	if image.Libc != nil {
-		rt.Pthread = FindPthread(image.Libc)
+	if rt.Pthread, err = image.pthread(rt.Version); err != nil {
+		return nil, err
 	}
 	threads, err := rt.readInterpreters(m)
 	if err != nil {
@@ -91,6 +91,22 @@ func Discover(r io.ReaderAt, image Image) (*Runtime, error) {
 		return nil, err
 	}
 	return rt, rt.findLocks(m)
+}
+
+// pthread is where the process's threads keep their values.
+func (i Image) pthread(version Version) (Pthread, error) {
+	switch {
+	case i.Musl && i.Libc != nil:
+		if found, ok := findMusl(i.Libc); ok {
+			return found, nil
+		}
+		fallthrough
+	case i.Musl:
+		return Pthread{}, &UnsupportedError{version.String(), FlavourMusl}
+	case i.Libc != nil:
+		return FindPthread(i.Libc), nil
+	}
+	return pthreads[i.File.Machine()], nil
 }
 
 // locate finds _PyRuntime by its symbol, else by the section that it has to

@@ -26,7 +26,7 @@ var flavourReasons = map[Flavour]string{
 	FlavourPyPy:         "the interpreter is PyPy, not CPython",
 	FlavourGraalPy:      "the interpreter is GraalPy, not CPython",
 	FlavourCinder:       "Python %s is Cinder, not CPython: its frames are laid out differently",
-	FlavourMusl:         "Python %s runs on musl: only glibc's thread-specific values are known",
+	FlavourMusl:         "Python %s runs on musl, and where its threads keep their values was not found: of musl only x86-64 is known",
 	FlavourUnknown:      "Python %s is not laid out as the release of that number: a patched build?",
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/tracer/generated"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/probetable"
+	"github.com/ebpfprof/ebpfprof/tracer/process"
 	"github.com/ebpfprof/ebpfprof/tracer/rows"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
 )
@@ -122,6 +123,11 @@ func (d *Decoder) Unfinished(c kernel.OpenCall) { d.calls.unfinished(c) }
 
 // SampledThreads is how many are followed.
 func (d *Decoder) SampledThreads() int { return len(d.samples.threads.known) }
+
+// SampledFrom notes what threads of a process had spent when sampling began.
+func (d *Decoder) SampledFrom(pid int32, timed []process.TimedThread) {
+	d.samples.threads.from(pid, timed)
+}
 
 // ThreadEnded forgets a thread: its number may be another's.
 func (d *Decoder) ThreadEnded(pid, tid int32) { d.samples.threads.ended(pid, tid) }

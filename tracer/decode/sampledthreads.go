@@ -13,7 +13,8 @@ import (
 type sampledThreads struct {
 	out      *rows.Out
 	known    map[threadID]sampledThread
-	lookedNS int64 // when threads that have ended were last looked for
+	before   map[threadID]process.TimedThread // when sampling began
+	lookedNS int64                            // when threads that have ended were last looked for
 }
 
 type threadID struct{ pid, tid int32 }
@@ -22,7 +23,7 @@ type sampledThread struct {
 	row       event.Thread // as it was written
 	startedNS int64
 	sampledNS int64               // the last time
-	times     process.ThreadTimes // when it was first sampled
+	times     process.ThreadTimes // when sampling began, or else when it was first sampled
 	timed     bool                // times could be read
 }
 
@@ -65,7 +66,7 @@ func (s *sampledThreads) saw(pid, tid int32, sampledNS int64) {
 		if alive && startedNS != known.startedNS {
 			s.end(&known) // of one that had the number before
 			known.startedNS, known.row = startedNS, ThreadRow(pid, tid, process.ThreadName(pid, tid), startedNS)
-			known.times, known.timed = process.ReadThreadTimes(pid, tid)
+			known.times, known.timed = s.timesBefore(id, startedNS)
 			s.out.Add(&event.Batch{Threads: []event.Thread{known.row}})
 		}
 	}
@@ -77,6 +78,24 @@ func (s *sampledThreads) saw(pid, tid int32, sampledNS int64) {
 		s.lookedNS = sampledNS
 		s.endThoseGone(sampledNS)
 	}
+}
+
+// from notes the times of a process's threads when sampling began.
+func (s *sampledThreads) from(pid int32, timed []process.TimedThread) {
+	if s.before == nil {
+		s.before = map[threadID]process.TimedThread{}
+	}
+	for _, t := range timed {
+		s.before[threadID{pid, t.TID}] = t
+	}
+}
+
+// timesBefore are a thread's times when sampling began; those of one that has begun since then are read now.
+func (s *sampledThreads) timesBefore(id threadID, startedNS int64) (process.ThreadTimes, bool) {
+	if t, ok := s.before[id]; ok && t.StartedNS == startedNS {
+		return t.Times, true
+	}
+	return process.ReadThreadTimes(id.pid, id.tid)
 }
 
 // endThoseGone gives threads that were not sampled for a while an end, where they
@@ -145,7 +164,15 @@ func (s *sampledThreads) Forget(pid uint32) {
 			delete(s.known, id)
 		}
 	}
+	for id := range s.before {
+		if id.pid == int32(pid) {
+			delete(s.before, id)
+		}
+	}
 }
 
 // ended forgets a thread whose end has been reported.
-func (s *sampledThreads) ended(pid, tid int32) { delete(s.known, threadID{pid, tid}) }
+func (s *sampledThreads) ended(pid, tid int32) {
+	delete(s.known, threadID{pid, tid})
+	delete(s.before, threadID{pid, tid})
+}

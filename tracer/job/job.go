@@ -115,10 +115,17 @@ func (j *Job) Expect(pid int) error {
 	return j.config.Kernel.Trace(t.process, j.config.Follow)
 }
 
-// Add begins to trace a process that the user named, and its children. Without the only
+// Begin begins to trace a process that the user named, and its children: from then on it can be sampled. No
+// file that it maps has been looked into yet: that can take seconds, and Add does it.
+func (j *Job) Begin(p *process.Process) error { return j.family(p, j.begin) }
+
+// Add puts the probes into the files of a process that the user named, and of its children.
+func (j *Job) Add(p *process.Process) error { return j.family(p, j.add) }
+
+// family does something for a process that the user named, and its children. Without the only
 // one there is nothing to record; without one of many the recording goes on.
-func (j *Job) Add(p *process.Process) error {
-	if err := j.add(p); err != nil {
+func (j *Job) family(p *process.Process, do func(*process.Process) error) error {
+	if err := do(p); err != nil {
 		if len(j.config.Named) == 1 || errors.Is(err, features.ErrNotPermitted) {
 			return err
 		}
@@ -132,8 +139,12 @@ func (j *Job) Add(p *process.Process) error {
 		return err
 	}
 	for _, pid := range children {
-		if child, err := process.Open(pid); err == nil {
-			j.addChild(child)
+		child, err := process.Open(pid)
+		if err != nil {
+			continue
+		}
+		if err := do(child); err != nil {
+			j.drop(j.processes[pid], err)
 		}
 	}
 	return nil

@@ -267,7 +267,8 @@ func (l *libraries) hookLinker(t *traced) {
 	}
 	for _, library := range t.maps.libraries {
 		base := filepath.Base(library.Path)
-		if !strings.HasPrefix(base, "ld-linux") && !strings.HasPrefix(base, "ld-musl") && !strings.HasPrefix(base, "ld-2") {
+		// Debian's ld-musl is a link to libc.so, which no other C library's file is called.
+		if base != "libc.so" && !strings.HasPrefix(base, "ld-linux") && !strings.HasPrefix(base, "ld-musl") && !strings.HasPrefix(base, "ld-2") {
 			continue
 		}
 		opened, err := plan.OpenSource(library)

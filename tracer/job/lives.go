@@ -72,11 +72,40 @@ func (l *lives) of(r *bpf.CallLifeRecord) *traced {
 	return t
 }
 
-// add begins to trace a process.
+// add begins to trace a process, if that was not done yet, and puts the probes into what it maps.
 func (l *lives) add(p *process.Process) error {
+	switch t := l.job.processes[p.PID]; {
+	case t == nil:
+		if err := l.trace(p); err != nil {
+			return err
+		}
+	case !t.begun:
+		return nil
+	default:
+		t.begun = false
+	}
+	return l.job.rescan(p.PID)
+}
+
+// begin begins to trace a process and tells the walks of its code, which is all that samples need.
+func (l *lives) begin(p *process.Process) error {
 	if l.job.processes.Traced(p.PID) {
 		return nil
 	}
+	if err := l.trace(p); err != nil {
+		return err
+	}
+	l.job.processes[p.PID].begun = true
+	if walks := l.job.config.Walks; walks != nil {
+		if mapped, err := p.Libraries(); err == nil { // else rescan will say why
+			walks.Mapped(p, mapped)
+		}
+	}
+	return nil
+}
+
+// trace makes a process a target.
+func (l *lives) trace(p *process.Process) error {
 	l.job.processes[p.PID] = newTraced(p, processRow(p))
 	l.job.began(p.PID)
 	if by := features.Debugger(p.PID); by != 0 {
@@ -85,7 +114,7 @@ func (l *lives) add(p *process.Process) error {
 	if err := l.job.config.Kernel.Trace(p, l.job.config.Follow); err != nil {
 		return fmt.Errorf("tracing pid %d: %w", p.PID, err)
 	}
-	return l.job.rescan(p.PID)
+	return nil
 }
 
 // addChild is add for a process that was not chosen: without it the

@@ -21,6 +21,7 @@ type traced struct {
 	threads   map[int32]event.Thread            // that have had events and not ended
 	plans     planTime
 	said      said
+	begun     bool      // its files are to be looked into by add
 	rankTries int       // of asking for its rank
 	goneAt    time.Time // when it was first seen to be gone, before its exit was reported
 }

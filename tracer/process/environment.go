@@ -23,7 +23,7 @@ const (
 	longestVariable = 256
 )
 
-var libcFile = regexp.MustCompile(`^(libc\.so\.6|libc-2\.\d+\.so|ld-musl-.*\.so\.1|libc\.musl-.*\.so\.1)$`)
+var libcFile = regexp.MustCompile(`^(libc\.so\.6|libc-2\.\d+\.so|ld-musl-.*\.so\.1|libc\.musl-.*\.so\.1|libc\.so)$`)
 
 // JobOfEnvironment is the job's identity by the process's own list of variables; of them nothing but
 // the allowed names is kept.

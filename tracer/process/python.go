@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -32,12 +33,18 @@ func (p *Process) Python(libraries []*Library) (*Interpreter, error) {
 			}
 			continue
 		}
+		if version.from == unknownVersion {
+			return nil, fmt.Errorf("%w: %s was linked with one and its symbols were removed", ErrNoPythonVersion, l.Path)
+		}
 		if version.version != "" {
 			return &Interpreter{Version: version.version, Library: l, From: version.from}, nil
 		}
 	}
 	return nil, nil
 }
+
+// ErrNoPythonVersion: a program has a CPython in it and does not say which.
+var ErrNoPythonVersion = errors.New("which version of Python this is cannot be told: do not strip the program")
 
 // maxCandidates are the files of a process that are searched for CPython: a process has one
 // libpython and one program.
@@ -93,7 +100,7 @@ func pythonVersion(file *elf.File, minor string, left int) (version, from string
 	}
 	function, ok := file.Lookup("Py_GetVersion")
 	if !ok {
-		return "", "", left
+		return strippedVersion(file, left)
 	}
 	contents, address, ok := file.Section(".rodata")
 	if !ok {
@@ -106,6 +113,41 @@ func pythonVersion(file *elf.File, minor string, left int) (version, from string
 	})
 	return version, from, left - len(contents)
 }
+
+// unknownVersion is where the version of a file is from that has a CPython, and does not say which.
+const unknownVersion = "nowhere"
+
+// strippedVersion reads the version from a program that CPython was linked into and whose symbols
+// are gone. Since 3.10 its _PyRuntime has a section to itself, which since 3.13 begins with the
+// version; before, of all constants one alone may be a version that had such a section.
+func strippedVersion(file *elf.File, left int) (version, from string, still int) {
+	runtime, _, ok := file.Section(".PyRuntime")
+	if !ok {
+		return "", "", left
+	}
+	if len(runtime) >= 16 && string(runtime[:8]) == "xdebugpy" {
+		return formatVersion(uint32(binary.LittleEndian.Uint64(runtime[8:]))), ".PyRuntime", left
+	}
+	contents, address, ok := file.Section(".rodata")
+	if !ok {
+		return "", unknownVersion, left
+	}
+	contents = contents[:min(len(contents), left)]
+	left -= len(contents)
+	distinct := map[string]bool{}
+	for _, c := range versionStrings(contents, address, "") {
+		if sectionedVersion.MatchString(c.version) {
+			distinct[c.version], version = true, c.version
+		}
+	}
+	if len(distinct) != 1 {
+		return "", unknownVersion, left
+	}
+	return version, "string", left
+}
+
+// sectionedVersion is one with a section .PyRuntime, which does not begin with the version.
+var sectionedVersion = regexp.MustCompile(`^3\.1[0-2]\.\d+`)
 
 type versionConstant struct {
 	version string

@@ -67,6 +67,31 @@ func ReadThreadTimes(pid, tid int32) (t ThreadTimes, ok bool) {
 	return ThreadTimes{CPUNS: cpu, RunDelayNS: delay}, err == nil
 }
 
+// TimedThread is a thread and what it has spent.
+type TimedThread struct {
+	TID       int32
+	StartedNS int64 // since the epoch
+	Times     ThreadTimes
+}
+
+// TimedThreads reads the times of a process's first threads by tid, at most so many.
+func TimedThreads(pid, most int) (timed []TimedThread) {
+	tids, err := numbers(FS{}.pidPath(pid, "task"))
+	if err != nil {
+		return nil // it has ended
+	}
+	slices.Sort(tids)
+	for _, tid := range tids[:min(len(tids), max(0, most))] {
+		t := TimedThread{TID: int32(tid)}
+		var alive, ok bool
+		t.StartedNS, alive = ThreadStartedNS(int32(pid), t.TID)
+		if t.Times, ok = ReadThreadTimes(int32(pid), t.TID); ok && alive {
+			timed = append(timed, t)
+		}
+	}
+	return timed
+}
+
 // ThreadName is the name of a thread, "" when it has ended.
 func ThreadName(pid, tid int32) string {
 	name, _ := procfile.Read(FS{}.pidPath(int(pid), "task/"+strconv.Itoa(int(tid))+"/comm"), 64)

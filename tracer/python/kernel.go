@@ -53,6 +53,9 @@ func kernelValue(rt *cpython.Runtime) (*bpf.PythonWalkPythonRuntime, error) {
 	if rt.Version.Minor <= 9 {
 		v.LastiShift = 1
 	}
+	if rt.Pthread.Plain {
+		v.KeysPlain = 1
+	}
 	return v, reachable(rt)
 }
 

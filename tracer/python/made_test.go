@@ -197,6 +197,20 @@ func TestMadeUpProcesses(t *testing.T) {
 			t.Errorf("instruction %d", r.frames[0].Instruction)
 		}
 	})
+	t.Run("musl: a thread's values are a list of pointers", func(t *testing.T) {
+		w := newWorld(v314, 5)
+		for _, key := range []uint32{0, 6, 127} {
+			w.rt.Pthread = cpython.Pthread{KeyTable: 128, Plain: true}
+			w.word(w.rt.AutoTSS, 1|uint64(key)<<32)
+			values := w.allocate(1024)
+			w.word(worldThread+128, values)
+			w.word(values+8*uint64(key), worldState)
+			w.link(w.frame(0, w.code("plain"), 7, byThread), w.frame(worldStack, 0, 0, byEntry))
+			w.expect(t, w.walk(t, program), "python_ok", "plain")
+		}
+		w.word(worldThread+128, 0)
+		w.expect(t, w.walk(t, program), "python_no_thread_state")
+	})
 	for name, stale := range map[string]uint64{
 		"nothing": 0xbad000, "something that is no frame": worldInterpreter, "a frame of no code": worldHeap - 4096,
 	} {

@@ -70,10 +70,7 @@ func open(budget *cpython.Budget, p *process.Process, library *process.Library, 
 	if !ok {
 		return nil, fmt.Errorf("finding where %s is mapped: no executable segment", library.Path)
 	}
-	libc, err := openLibc(libraries, version)
-	if err != nil {
-		return nil, err
-	}
+	libc, musl := openLibc(libraries)
 	if libc != nil {
 		defer libc.Close()
 	}
@@ -83,7 +80,7 @@ func open(budget *cpython.Budget, p *process.Process, library *process.Library, 
 	}
 	var rt *cpython.Runtime
 	if guarded := elf.Guard(func() {
-		rt, err = cpython.Discover(memory, cpython.Image{File: file, Bias: bias, Version: version, Libc: libc, Budget: budget})
+		rt, err = cpython.Discover(memory, cpython.Image{File: file, Bias: bias, Version: version, Libc: libc, Musl: musl, Budget: budget})
 	}); guarded != nil {
 		err = guarded
 	}
@@ -101,7 +98,7 @@ var (
 	freeThreaded = regexp.MustCompile(`^(lib)?python3\.\d+d?t`)
 	libcName     = regexp.MustCompile(`^(libc\.so\.6|libc-2\.\d+\.so)$`)
 	libpthread   = regexp.MustCompile(`^libpthread(-2\.\d+\.so|\.so\.0)$`)
-	muslName     = regexp.MustCompile(`^(ld-musl-.*|libc\.musl-.*)\.so\.1$`)
+	muslName     = regexp.MustCompile(`^((ld-musl-.*|libc\.musl-.*)\.so\.1|libc\.so)$`) // the last in Debian
 )
 
 // refuseByName knows the interpreters that bear another name than CPython.
@@ -121,12 +118,12 @@ func refuseByName(libraries []*process.Library) error {
 // openLibc opens the file that says how struct pthread is laid out: libpthread
 // where there is one that is not a mere name, else libc. nil where neither is
 // mapped or can be opened: the usual layout is tried, and verified.
-func openLibc(libraries []*process.Library, version cpython.Version) (*elf.File, error) {
+func openLibc(libraries []*process.Library) (file *elf.File, musl bool) {
 	var libc *process.Library
 	for _, l := range libraries {
 		switch {
 		case muslName.MatchString(l.Name()):
-			return nil, &cpython.UnsupportedError{Version: version.String(), Flavour: cpython.FlavourMusl}
+			libc, musl = l, true
 		case libcName.MatchString(l.Name()):
 			libc = l
 		}
@@ -139,17 +136,17 @@ func openLibc(libraries []*process.Library, version cpython.Version) (*elf.File,
 			ok := false
 			_ = elf.Guard(func() { _, ok = e.Lookup("_thread_db_pthread_specific") })
 			if ok {
-				return e, nil
+				return e, musl
 			}
 			e.Close()
 		}
 	}
 	if libc == nil {
-		return nil, nil
+		return nil, musl
 	}
 	e, err := libc.OpenELF()
 	if err != nil {
-		return nil, nil // deleted by an upgrade, perhaps
+		return nil, musl // deleted by an upgrade, perhaps
 	}
-	return e, nil
+	return e, musl
 }

@@ -106,15 +106,23 @@ func (w *standing) findState(start *bpf.PythonWalkWalkStart) Outcome {
 		return Outcome(bpf.PythonWalkPythonOutcomePYTHON_NOT_INITIALISED)
 	}
 	key, block := tss>>32, from(rt.KeyBlock)
-	if key >= 32 { // 32 blocks of 32: PTHREAD_KEYS_MAX
-		if block, ok = w.word(from(rt.KeyTable) + 8*(key/32&31)); !ok {
+	if rt.KeysPlain != 0 || key >= 32 { // 32 blocks of 32: glibc's PTHREAD_KEYS_MAX
+		entry := from(rt.KeyTable)
+		if rt.KeysPlain == 0 {
+			entry += 8 * (key / 32 & 31)
+		}
+		if block, ok = w.word(entry); !ok {
 			return Outcome(bpf.PythonWalkPythonOutcomePYTHON_BAD_SLOT)
 		}
 		if block == 0 {
 			return Outcome(bpf.PythonWalkPythonOutcomePYTHON_NO_THREAD_STATE)
 		}
 	}
-	switch w.state, ok = w.word(block + 16*(key&31) + 8); {
+	slot := block + 16*(key&31) + 8
+	if rt.KeysPlain != 0 {
+		slot = block + 8*(key&127)
+	}
+	switch w.state, ok = w.word(slot); {
 	case !ok:
 		return Outcome(bpf.PythonWalkPythonOutcomePYTHON_BAD_SLOT)
 	case w.state == 0:

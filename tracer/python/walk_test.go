@@ -119,7 +119,7 @@ func libcPath(t *testing.T, pid int) string {
 		t.Fatal(err)
 	}
 	for _, l := range libraries {
-		if libcName.MatchString(l.Name()) {
+		if libcName.MatchString(l.Name()) || muslName.MatchString(l.Name()) {
 			file, _, err := l.Open()
 			if err != nil {
 				t.Fatal(err)

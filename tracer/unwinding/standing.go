@@ -217,6 +217,8 @@ func (w *standing) step() Outcome {
 	w.out.Frames = append(w.out.Frames, bpf.SampleNativeFrame{Pc: w.pc, Cfa: unknownCFA, Flags: w.flags})
 	w.flags = 0
 	switch {
+	case at.where == generatedCode && w.inTrampoline():
+		return w.byTrampoline()
 	case at.where == generatedCode:
 		return w.byFramePointer(Outcome(bpf.NativeWalkNativeOutcomeNATIVE_ANONYMOUS_CODE))
 	case at.where == noTable:
@@ -240,6 +242,30 @@ func (w *standing) goTo(pc, sp, fp uint64, fpKnown bool) {
 	w.registers[unwind.SP], w.registers[unwind.FP] = sp, fp
 	w.known = [4]bool{unwind.SP: true, unwind.FP: fpKnown}
 	w.caller, w.link = 1, false
+}
+
+// inTrampoline reports whether the frame is one of CPython's trampolines for perf: what follows its call is
+// add $8, %rsp; ret.
+func (w *standing) inTrampoline() bool {
+	if w.machine == elf.MachineARM64 || w.caller == 0 {
+		return false // there they keep a frame record
+	}
+	code, ok := w.word(w.pc)
+	return ok && code<<24 == 0xc308c48348<<24
+}
+
+func (w *standing) byTrampoline() Outcome {
+	sp := w.registers[unwind.SP]
+	address, ok := w.word(sp + 8)
+	switch {
+	case !ok:
+		return Outcome(bpf.NativeWalkNativeOutcomeNATIVE_BAD_READ)
+	case address == 0:
+		return ended
+	}
+	w.foundCFA(sp + 16)
+	w.goTo(address, sp+16, w.registers[unwind.FP], w.known[unwind.FP])
+	return goesOn
 }
 
 // byFramePointer is for code that no table describes.

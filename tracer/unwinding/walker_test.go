@@ -375,6 +375,37 @@ func TestGeneratedCodeIsLeftByFramePointer(t *testing.T) {
 	}
 }
 
+// Python calls pass such code with -X perf, which has no frame pointer.
+func TestPythonsTrampolineIsLeftByItsInstructions(t *testing.T) {
+	s := newTape(t, "x86", pushed, ending)
+	jit := uint64(codeStart + 0x20010)
+	s.put(0, 0, jit, 0, code(1), 0)
+	for name, c := range map[string]struct {
+		code []byte
+		want string
+	}{
+		"add $8, %rsp; ret":           {[]byte{0x48, 0x83, 0xc4, 0x08, 0xc3, 0, 0, 0}, "native_end"},
+		"add $16, %rsp; ret":          {[]byte{0x48, 0x83, 0xc4, 0x10, 0xc3, 0, 0, 0}, "native_anonymous_code"},
+		"add $8, %rsp; something":     {[]byte{0x48, 0x83, 0xc4, 0x08, 0x90, 0, 0, 0}, "native_anonymous_code"},
+		"code that is not there":      {nil, "native_anonymous_code"},
+		"the end of the mapping cuts": {[]byte{0x48, 0x83, 0xc4, 0x08}, "native_anonymous_code"},
+	} {
+		s.text = map[uint64][]byte{jit + uint64(len(c.code)): c.code}
+		stack := s.run(code(0), stackStart+1)
+		want := []uint64{code(0), jit}
+		if c.want == "native_end" {
+			want = append(want, code(1))
+		}
+		if got := Outcome(stack.Outcome).String(); got != c.want || !slices.Equal(stack.pcs(), want) {
+			t.Errorf("%s: %s after %#x, want %s after %#x", name, got, stack.pcs(), c.want, want)
+		}
+	}
+	// Where the walk begins in it, its instructions say nothing of the stack.
+	s.text = map[uint64][]byte{jit + 8: {0x48, 0x83, 0xc4, 0x08, 0xc3, 0, 0, 0}}
+	stack := s.run(jit, stackStart+1)
+	stack.check(t, "native_anonymous_code", jit)
+}
+
 func TestLongStackIsCutAtTheLimit(t *testing.T) {
 	s := newTape(t, "x86", pushed)
 	for i := range 300 {

@@ -74,10 +74,16 @@ func Open(path string) (*File, error) {
 	return &File{path, executable}, nil
 }
 
+// attacher puts a program on sites of the file at a path.
+type attacher = func(path string, program *ebpf.Program, sites Sites, how How) ([]link.Link, error)
+
 // Attach puts a program on sites of a file. With an error it returns the links that
 // were made before it: they are the caller's to close. A tracer that is killed meanwhile
 // leaves no probe: see sheltered.
 func Attach(file *File, program *ebpf.Program, sites Sites, how How) ([]link.Link, error) {
+	if attach := another(); attach != nil {
+		return attach(file.path, program, sites, how)
+	}
 	if !how.Multi {
 		return attachEach(file.executable, program, sites, how)
 	}

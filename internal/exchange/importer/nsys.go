@@ -7,16 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	_ "modernc.org/sqlite" // pure Go
 
 	"github.com/ebpfprof/ebpfprof/tracer/event"
 )
@@ -24,10 +18,8 @@ import (
 // nsys is an export of Nsight Systems. Tables and columns come and go between
 // its versions: what a query needs is looked up first.
 type nsys struct {
-	path    string
-	db      *sql.DB
-	tables  map[string]map[string]bool // columns by table
-	base    int64                      // Unix epoch minus the file's clock
+	*database
+	base    int64 // Unix epoch minus the file's clock
 	strings map[int64]string
 	names   map[int32]string
 	threads map[[2]int32]string
@@ -36,51 +28,23 @@ type nsys struct {
 	calls   calls
 	kinds   kernels
 	row     row
-	// mostRows is how many rows a table of a file of this size can have.
-	mostRows int64
-	late     bool // a query had no row for rowPatience: no other is asked
 }
 
-func openNsys(path string) (_ source, err error) {
-	absolute, err := filepath.Abs(path)
+func openNsys(path string) (source, error) {
+	db, err := openDatabase(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Stat(absolute)
-	if err != nil {
-		return nil, fmt.Errorf("importing %s: %w", path, err)
-	}
-	name := (&url.URL{Scheme: "file", Path: absolute, RawQuery: "mode=ro&immutable=1&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)" +
-		heapLimit}).String()
-	db, err := sql.Open("sqlite", name)
-	if err != nil {
-		return nil, fmt.Errorf("importing %s: %w", path, err)
-	}
-	n := &nsys{path: path, db: db, calls: calls{}, kinds: kernels{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
-	n.mostRows = info.Size()/rowBytes + 1
+	return newNsys(db)
+}
+
+func newNsys(db *database) (source, error) {
+	n := &nsys{database: db, calls: calls{}, kinds: kernels{}, names: map[int32]string{}, threads: map[[2]int32]string{}}
 	if err := n.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s %w: %w", path, ErrFormat, damaged(err)), db.Close())
+		return nil, errors.Join(fmt.Errorf("%s %w: %w", db.path, ErrFormat, damaged(err)), db.Close())
 	}
 	return n, nil
 }
-
-// An export is a file of somebody's, and a view or a virtual table in it a program of theirs:
-// only plain tables are read, within these limits.
-const (
-	// heapLimit is what SQLite may take; an export is read row by row.
-	heapLimit = "&_pragma=hard_heap_limit(536870912)"
-	// rowPatience is how long a row is waited for; a table without an index takes some
-	// seconds a gigabyte.
-	rowPatience = 2 * time.Minute
-	// rowBytes are of a row, or a column's name, at the least. In a file that is not whole pages
-	// may lead to the same pages again and again.
-	rowBytes = 2
-	// mostStrings and mostStringBytes are of an export's table of names.
-	mostStrings     = 1 << 24
-	mostStringBytes = 2 << 30
-)
-
-var errLarge = errors.New("its table StringIds is larger than any export's")
 
 func (n *nsys) name() string { return "nsys" }
 
@@ -92,9 +56,7 @@ func (n *nsys) describe() description {
 		if !n.leaves(t) {
 			continue
 		}
-		var rows int64
-		count := fmt.Sprintf(`SELECT count(*) FROM (SELECT 1 FROM "%s" LIMIT %d)`, strings.ReplaceAll(t, `"`, `""`), n.mostRows)
-		if err := n.one(count, &rows); err == nil && rows > 0 {
+		if rows := n.count(t); rows > 0 {
 			d.warnings = append(d.warnings, event.Warning{Kind: "import", Source: t, Count: rows,
 				Detail: fmt.Sprintf("%d rows of table %.80s are not imported", rows, t)})
 		}
@@ -148,44 +110,13 @@ func (n *nsys) newest(name string, columns ...string) string {
 	return ""
 }
 
-// plainTables leaves views and virtual tables out, and with them columns that are computed.
-const plainTables = "SELECT m.name, c.name FROM pragma_table_list m, pragma_table_info(m.name) c WHERE m.schema = 'main' AND m.type = 'table'"
-
 func (n *nsys) load() error {
-	n.tables = map[string]map[string]bool{}
-	err := n.each(context.Background(), plainTables, func(rows *sql.Rows) error {
-		var table, column string
-		if err := rows.Scan(&table, &column); err != nil {
-			return err
-		}
-		if n.tables[table] == nil {
-			n.tables[table] = map[string]bool{}
-		}
-		n.tables[table][column] = true
-		return nil
-	})
-	if err != nil {
-		return err
-	}
 	names := n.newest("StringIds", "id", "value")
 	if names == "" {
 		return errors.New("it has no table StringIds, so it is no export of Nsight Systems")
 	}
-	n.strings = map[int64]string{}
-	held := 0
-	err = n.each(context.Background(), "SELECT id, value FROM "+names, func(rows *sql.Rows) error {
-		var id int64
-		var value string
-		if err := rows.Scan(&id, &value); err != nil {
-			return err
-		}
-		if held += len(value); held > mostStringBytes || len(n.strings) >= mostStrings {
-			return errLarge
-		}
-		n.strings[id] = value
-		return nil
-	})
-	if err != nil {
+	var err error
+	if n.strings, err = n.texts("SELECT id, value FROM " + names); err != nil {
 		return err
 	}
 	n.loadTarget()
@@ -234,68 +165,9 @@ func (n *nsys) loadTarget() {
 	}
 }
 
-func (n *nsys) each(ctx context.Context, query string, f func(*sql.Rows) error) error {
-	if n.late {
-		return errLate
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	late := time.AfterFunc(rowPatience, func() { cancel(errLate) })
-	defer late.Stop()
-	told := func(err error) error {
-		if context.Cause(ctx) == errLate {
-			n.late = true
-			return errLate
-		}
-		return err
-	}
-	rows, err := n.db.QueryContext(ctx, query)
-	if err != nil {
-		return told(err)
-	}
-	defer rows.Close()
-	for read := int64(0); rows.Next(); read++ {
-		late.Reset(rowPatience)
-		if read >= n.mostRows {
-			return errRows
-		}
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return told(rows.Err())
-}
-
-var errRows = errors.New("a table has more rows than a file of its size can have: the database is damaged")
-
-var errLate = fmt.Errorf("a query had no row for %s", rowPatience)
-
-// one reads the first row of a query, if there is one.
-func (n *nsys) one(query string, to any) error {
-	read := errors.New("read")
-	err := n.each(context.Background(), query, func(rows *sql.Rows) error { return cmp.Or(rows.Scan(to), read) })
-	if err == read {
-		return nil
-	}
-	return cmp.Or(err, sql.ErrNoRows)
-}
-
 // split takes apart Nsight's serialised ids: 24 bits of process, 24 of thread.
 func split(global int64) (pid, tid int32) {
 	return int32(global >> 24 & 0xffffff), int32(global & 0xffffff)
-}
-
-// columns lists those of a table that the query wants, NULL for those that this
-// version of Nsight does not write.
-func (n *nsys) columns(table string, names ...string) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = "NULL"
-		if n.tables[table][name] {
-			all[i] = `"` + name + `"`
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(float64)) error {
@@ -334,15 +206,6 @@ func (n *nsys) read(ctx context.Context, brief bool, h handler, progress func(fl
 		}
 	}
 	return nil
-}
-
-// damaged adds what to do about an error of a database that is not whole.
-func damaged(err error) error {
-	if text := err.Error(); strings.Contains(text, "malformed") || strings.Contains(text, "not a database") || strings.Contains(text,
-		"disk I/O") {
-		return fmt.Errorf("the database is damaged or was cut off, export it again with nsys export --type sqlite: %w", err)
-	}
-	return err
 }
 
 // begin fills the row with what all tables have.

@@ -133,6 +133,12 @@ export function handle(t) {
       t.query = query;
       if (t.laid) t.restore();
     },
+    grew: (dataset) => {
+      const ended = t.dataset.recording && !dataset.recording;
+      t.dataset = dataset;
+      t.grew();
+      if (ended) t.marks.load();
+    },
     close: () => {
       t.stop.abort();
       t.observer.disconnect();

@@ -7,6 +7,7 @@ import { flame } from "./flame.js";
 import { source } from "./source.js";
 
 const views = [
+  { name: "live", title: "Live", key: "l", load: () => import("./live.js"), when: (d) => d.recording },
   { name: "overview", title: "Overview", key: "1", open: overview },
   { name: "timeline", title: "Timeline", key: "2", open: timeline },
   { name: "flame", title: "Flame graph", key: "3", open: flame },
@@ -48,9 +49,9 @@ function remember(name, query) {
   history.replaceState(null, "", text ? `#${name}?${text}` : `#${name}`);
 }
 
-function show() {
+function show(again = false) {
   const { name, query } = place();
-  if (shown?.name === name && shown.move) {
+  if (again !== true && shown?.name === name && shown.move) {
     shown.move(query);
     return;
   }
@@ -60,15 +61,14 @@ function show() {
   delete main.dataset.drawn;
   const view = views.find((v) => v.name === name);
   document.title = `${view.title} · ${dataset.name} · ebpfprof`;
-  for (const link of document.querySelectorAll("#views a")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
+  if (outdated) say("");
+  outdated = false;
   const wanted = query.get("dataset");
-  if (wanted && wanted !== dataset.fingerprint)
+  if (wanted && wanted !== dataset.fingerprint && !dataset.recording && again !== true)
     say("This link was made on another dataset, or on an earlier state of this one.");
   const page = { main, dataset, query, go, remember: (q) => remember(name, { ...q, dataset: dataset.fingerprint }) };
   const opening = (shown = { name });
+  current();
   if (view.open) Object.assign(opening, view.open(page));
   else
     view
@@ -77,14 +77,14 @@ function show() {
       .catch((error) => opening === shown && main.replaceChildren(el("p", { class: "failed", role: "alert" }, error.message)));
 }
 
-// say shows a sentence above the view; "" removes it.
-export function say(sentence) {
+// say shows a sentence above the view, with what can be done about it; "" removes it.
+export function say(sentence, ...more) {
   notice.hidden = !sentence;
-  notice.textContent = sentence;
+  notice.replaceChildren(sentence, ...more);
 }
 
 const commonKeys = [
-  ["1 … 9, 0", "a view"],
+  ["1 … 9, 0", "a view; L is the live one of a recording that is being made"],
   ["?", "this list"],
   ["Esc", "close, or drop the selection"],
 ];
@@ -158,25 +158,72 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// watch notices a dataset that grows or goes, every five seconds while the tab is visible.
-async function watch() {
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// visible waits until the tab is looked at: the server leaves a dataset alone that nobody watches.
+const visible = () =>
+  document.hidden
+    ? new Promise((resolve) => document.addEventListener("visibilitychange", () => resolve(visible()), { once: true }))
+    : null;
+
+// follow waits for what the server notices: a dataset that grows, changes or goes.
+async function follow() {
+  let version = 0;
   for (;;) {
-    await new Promise((resolve) => setTimeout(resolve, 5000));
-    if (document.hidden) continue;
+    await visible();
     try {
-      const state = await json("/api/status");
+      const state = await json(`/api/status?after=${version}`);
+      version = state.version;
       if (state.gone)
         say("The dataset was removed while the page was open. What is on the page stays; nothing new can be read.");
-      else if (state.changed)
-        say("The dataset has changed on disk since it was opened. Restart ebpfprof serve to see it as it is now.");
-      else if (state.grown)
-        say(
-          "The recording has grown since it was opened: what is shown ends there. Restart ebpfprof serve to see the rest.",
-        );
+      else if (state.problem) say(`The dataset cannot be read as it is now: ${state.problem}. What is shown is as it was.`);
+      else if (state.edition !== dataset.edition) await another();
+      else if (!outdated) say("");
     } catch (error) {
-      if (error.status === 401)
-        say("The server was started again with another token: open the address that it printed.");
+      if (error.status === 401) say("The server was started again with another token: open the address that it printed.");
+      version = 0;
+      await pause(1000);
     }
+  }
+}
+
+let outdated = false; // the view shows an edition before the current one
+
+// another takes over a new state of the dataset: a view that can moves on, for the others there is a button.
+async function another() {
+  const was = dataset;
+  dataset = await json("/api/dataset");
+  facts();
+  if (was.recording && !dataset.recording) announce("the recording has ended");
+  if (shown?.grew) {
+    shown.grew(dataset);
+    say("");
+    return;
+  }
+  outdated = true;
+  const again = el("button", { type: "button", class: "small", onclick: () => show(true) }, "read it again");
+  say(dataset.recording ? "The recording has gone on since this was read: " : "The dataset has changed since this was read: ", again);
+}
+
+function facts() {
+  const parts = [dataset.recording ? "being recorded" : "", dataset.source, dataset.host, dataset.started].filter(Boolean);
+  const node = document.getElementById("facts");
+  node.textContent = parts.join(" · ");
+  node.title = dataset.root;
+  const links = views.filter((v) => !v.when || v.when(dataset));
+  const nav = document.getElementById("views");
+  if (nav.childElementCount === links.length) return;
+  nav.replaceChildren(
+    ...links.map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)),
+  );
+  current();
+}
+
+// current marks the link of the view that is shown.
+function current() {
+  for (const link of document.querySelectorAll("#views a")) {
+    if (link.dataset.view === shown?.name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
 }
 
@@ -202,19 +249,10 @@ async function start() {
     return;
   }
   document.getElementById("dataset").textContent = dataset.name;
-  const facts = [dataset.source, dataset.host, dataset.started].filter(Boolean);
-  document.getElementById("facts").textContent = facts.join(" · ");
-  document.getElementById("facts").title = dataset.root;
-  document
-    .getElementById("views")
-    .append(
-      ...views
-        .filter((v) => !v.when || v.when(dataset))
-        .map((v) => el("a", { href: `#${v.name}`, "data-view": v.name, title: `key ${v.key}` }, v.title)),
-    );
-  addEventListener("hashchange", show);
+  facts();
+  addEventListener("hashchange", () => show());
   show();
-  watch();
+  follow();
 }
 
 start();

@@ -10,6 +10,9 @@ import { paintFrame } from "./paint.js";
 import { Marks, Flows, Counters } from "./layers.js";
 import { picture } from "./table.js";
 
+// A recording that is being made is shown whole while it is so short; later its end is.
+const mostWhole = 60e9;
+
 export const margin = 1; // screens drawn to the left and to the right
 
 export function timeline(page) {
@@ -126,11 +129,55 @@ class Timeline {
       } else {
         this.wanted(true);
         this.loadSteps();
-        this.marks.load();
+        if (!this.dataset.recording) this.marks.load(); // a report every few seconds would take the job's CPU
       }
     } catch (error) {
       if (error.name !== "AbortError") this.say(error.message);
     }
+  }
+
+  // grew takes the recording as it is now. The view stays where it is; at the end it goes along, as near as it is.
+  async grew() {
+    if (!this.laid || this.growing) return;
+    this.growing = true;
+    try {
+      const laid = await json("/api/lanes", { signal: this.stop.signal });
+      const before = this.laid;
+      const shift = Number(BigInt(before.base_ns) - BigInt(laid.base_ns)); // of all times, where rows begin earlier now
+      this.laid = laid;
+      this.lanes = laid.lanes;
+      this.shift(shift);
+      const end = before.span_ns + shift,
+        size = this.view.until - this.view.from;
+      const atEnd = this.view.until >= end - size * 0.02;
+      const whole = this.view.from <= 0 && size < mostWhole;
+      if (!this.chosenOpen && this.lanes.some((l) => l.calls > 0)) this.openSome();
+      this.layOut();
+      this.asked = null;
+      if (atEnd && whole && before.span_ns > 0) this.move(0, Math.min(laid.span_ns, mostWhole) * 1.002);
+      else if (atEnd) this.move(laid.span_ns * 1.002 - Math.max(size, 1e6), laid.span_ns * 1.002);
+      this.counters.load();
+      this.wanted(true);
+      this.loadSteps();
+    } catch (error) {
+      if (error.name !== "AbortError") this.say(error.message);
+    } finally {
+      this.growing = false;
+    }
+  }
+
+  // shift moves all that has a time, since the recording's first row is another one.
+  shift(by) {
+    if (by === 0) return;
+    for (const r of [this.view, this.selection].filter(Boolean)) {
+      r.from += by;
+      r.until += by;
+    }
+    if (this.picture) this.picture.from_ns += by;
+    if (this.chosen) this.chosen.start += by;
+    this.strips = this.steps = null;
+    this.marks.choose(this.marks.link ?? "", false);
+    this.flows.drop();
   }
 
   facts() {
@@ -283,7 +330,8 @@ class Timeline {
       : null;
     this.counters.open = new Set((q.get("counters") ?? "").split(",").filter(Boolean));
     this.layOut();
-    this.move(time("from", 0), time("until", whole));
+    const begin = this.dataset.recording ? Math.max(0, whole - mostWhole) : 0;
+    this.move(time("from", begin), time("until", whole));
     this.marks.choose(q.get("mark") ?? "", false);
     this.scroller.scrollTop = Number(q.get("top") ?? 0);
     if (this.selection) this.inspector.box(this.selection);

@@ -159,6 +159,13 @@ func New(base, total, rangeNS int64) *Pyramid {
 	return p
 }
 
+// Number gives the lanes of an earlier state of the recording the numbers that they had, before Build.
+func (p *Pyramid) Number(before *Pyramid) {
+	for _, l := range before.Lanes() {
+		p.lanes = append(p.lanes, &Lane{Key: l.Key})
+	}
+}
+
 // levelOf is the finest kept level at which a call of that duration is part of a cell.
 func (p *Pyramid) levelOf(duration int64) int {
 	level := p.lowest

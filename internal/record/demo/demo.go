@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/record/user"
 )
 
 const description = `Starts a small training job that is built in, records it from outside like any other job, prints the report and
@@ -56,7 +57,7 @@ func Command() *urfave.Command {
 			if err != nil {
 				return cli.Failed(fmt.Errorf("finding this program: %w", err))
 			}
-			d := &demo{self: self, output: filepath.Clean(c.String("output")), duration: c.Duration("duration"), user: invoker(),
+			d := &demo{self: self, output: filepath.Clean(c.String("output")), duration: c.Duration("duration"), user: user.Invoker(),
 				out: c.App.Writer, candidates: pythons(self)}
 			return d.run(ctx, c.String("python"))
 		},
@@ -70,7 +71,7 @@ type demo struct {
 	self     string // this program
 	output   string
 	duration time.Duration
-	user     *user // whom the job belongs to, nil for the caller
+	user     *user.User // whom the job belongs to, nil for the caller
 	out      io.Writer
 
 	candidates []string // names of Pythons to try
@@ -146,7 +147,7 @@ func (d *demo) replaceable() error {
 func (d *demo) asUser(ctx context.Context, in io.Reader, program string, arguments ...string) error {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stdin = in
-	d.user.on(command)
+	d.user.On(command)
 	out, err := command.CombinedOutput()
 	if err != nil && len(out) > 0 {
 		return errors.New(strings.TrimSpace(string(out)))
@@ -155,12 +156,12 @@ func (d *demo) asUser(ctx context.Context, in io.Reader, program string, argumen
 }
 
 // ourselves runs a command of this program as its user would, with the output of this one.
-func (d *demo) ourselves(ctx context.Context, as *user, arguments ...string) error {
+func (d *demo) ourselves(ctx context.Context, as *user.User, arguments ...string) error {
 	fmt.Fprintf(d.out, "   $ ebpfprof %s\n", strings.Join(arguments, " "))
 	command := exec.CommandContext(ctx, d.self, arguments...)
 	command.Stdout, command.Stderr = d.out, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) } // a recording ends in order
-	as.on(command)
+	as.On(command)
 	err := command.Run()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return cli.WithCode(max(exit.ExitCode(), cli.ExitFailed), fmt.Errorf("ebpfprof %s failed", arguments[0]))

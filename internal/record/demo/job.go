@@ -53,7 +53,7 @@ func (d *demo) start(ctx context.Context, python interpreter) (*job, error) {
 	seconds := (starting + d.duration + afterwards).Seconds()
 	command := exec.CommandContext(ctx, python.path, path, strconv.Itoa(int(seconds)))
 	command.Dir = dir
-	d.user.on(command)
+	d.user.On(command)
 	var complaints strings.Builder
 	command.Stderr = &complaints
 	lines, err := command.StdoutPipe()

@@ -74,7 +74,7 @@ func (d *demo) ask(ctx context.Context, path string) (interpreter, error) {
 	command.Dir = "/" // which has no modules that Python would take for torch
 	var complaints strings.Builder
 	command.Stderr = &complaints
-	d.user.on(command)
+	d.user.On(command)
 	out, err := command.Output()
 	if err != nil {
 		if complaint := last(complaints.String()); complaint != "" {

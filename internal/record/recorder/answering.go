@@ -19,6 +19,7 @@ type Reading struct {
 	Merge  Merge  // nil: none
 	// MergeActivities: nil for none.
 	MergeActivities MergeActivities
+	Serves          bool // the command serve
 }
 
 // mostAnswering bounds the time that the end of a recording takes for the answer: a recording of hours has more to read

@@ -41,14 +41,15 @@ func (d *detaching) left(n int) {
 	d.said = true
 }
 
-// detachLine: left probes are to be taken out, as out were in some time.
+// detachLine: left links of probes are to be taken out, as out were in some time. On a busy machine few of them take
+// long, too, so that what the kernel can do is not told from the time.
 func detachLine(left, out int, in time.Duration) string {
-	line := fmt.Sprintf("taking out %d probes one by one: this kernel has no uprobe.multi (Linux 6.6)", left)
+	line := fmt.Sprintf("taking out %d links of probes one by one (before Linux 6.6 each probe is a link)", left)
 	if out == 0 {
 		return line
 	}
 	rest := in * time.Duration(left) / time.Duration(out)
-	return fmt.Sprintf("%s and takes %d ms for each, %s more", line, in.Milliseconds()/int64(out), rest.Round(time.Second))
+	return fmt.Sprintf("%s: %d ms for each, %s more", line, in.Milliseconds()/int64(out), rest.Round(time.Second))
 }
 
 // over takes the live line away.

@@ -11,7 +11,8 @@ import (
 // patience is how long a recording waits for the unwind tables of libraries: those that were recorded before have them in the
 // cache. Those of PyTorch with CUDA take some ten seconds on a busy machine, once, in which a job is not left unseen: until
 // then its stacks have the Python frames, and native ones as far as frame pointers lead. They count as native_no_table.
-const patience = time.Second
+// It counts from the command's start, so that sampling begins within a second of it.
+const patience = 700 * time.Millisecond
 
 // quietly is how long something is waited for without a word.
 const quietly = time.Second

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSamplingWaitsASecondForUnwindTables, not longer, and says what is missing.
-func TestSamplingWaitsASecondForUnwindTables(t *testing.T) {
+// TestSamplingWaitsLessThanASecondForUnwindTables and says what is missing.
+func TestSamplingWaitsLessThanASecondForUnwindTables(t *testing.T) {
 	var out strings.Builder
 	ctx, cancel := context.WithCancel(context.Background())
 	p := newPreparing(ctx, false)

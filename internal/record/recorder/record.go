@@ -39,6 +39,8 @@ type recorder struct {
 	reading     Reading
 	noVerdict   bool
 	deviceTimes string
+	serves      bool
+	page        *serving   // nil: none
 	injecting   *injecting // nil: no library of ours is in the job
 }
 
@@ -67,7 +69,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	defer stop()
 
 	to := &destination{path: r.output}
-	dataset, err := output.Create(r.output, output.Options{RotateEvery: r.rotate, Access: r.access})
+	dataset, err := output.Create(r.output, output.Options{RotateEvery: r.rotate, RotateShare: r.rotateShare(), Access: r.access})
 	if err != nil {
 		return to.explain(err, false)
 	}
@@ -97,6 +99,10 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 		to.undo()
 		return to.explain(err, false)
 	}
+	if r.page, err = r.serve(); err != nil {
+		to.undo()
+		return err
+	}
 	progress := newProgress(r.quiet || r.json, session, dataset)
 	progress.found(session.Report(), r.options, time.Since(started))
 	if job != nil {
@@ -116,6 +122,7 @@ func (r *recorder) record(ctx context.Context, job *job) error {
 	}
 	asking := r.ask(job)
 	sleepLoosely()
+	r.page.report(session, dataset)
 	attached := time.Now()
 	runErr := r.run(ctx, session, progress)
 	detaching.over()

@@ -13,6 +13,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
+	"github.com/ebpfprof/ebpfprof/internal/record/confinement"
 	"github.com/ebpfprof/ebpfprof/internal/record/top"
 	"github.com/ebpfprof/ebpfprof/internal/text/terminal"
 	"github.com/ebpfprof/ebpfprof/tracer"
@@ -64,6 +65,9 @@ func runTop(c *urfave.Context) error {
 		return err
 	}
 	defer session.Close()
+	if err := confinement.Enter(); err != nil {
+		fmt.Fprintf(os.Stderr, "ebpfprof: going on without a filter on its own system calls: %v\n", err)
+	}
 	meter.Reset(time.Now())
 	ctx, stop := untilSignal(c.Context, nil)
 	defer stop()

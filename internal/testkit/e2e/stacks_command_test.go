@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -57,6 +59,10 @@ func TestStacksShowWhereTheProcessorTimeWent(t *testing.T) {
 	a := harness.Attach(t, nil, pid)
 	top := harness.Start(t, harness.Binary, "top", "--pid", fmt.Sprint(pid))
 	top.Until(t, "its first page", func(out []string, _ string) bool { return strings.Contains(strings.Join(out, "\n"), "%own") })
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", top.Process.Pid))
+	if err != nil || !bytes.Contains(status, []byte("NoNewPrivs:\t1\nSeccomp:\t2")) {
+		t.Errorf("top is not confined (%v):\n%s", err, status)
+	}
 	job.GoOn(t)
 	job.FinishJob(t)
 	r := a.Finish(t)

@@ -17,9 +17,9 @@ var offsetofSource []byte
 // ErrNoHeaders: the interpreter was installed without its C headers.
 var ErrNoHeaders = errors.New("no headers are installed")
 
-// Offsets compiles offsetof.c against the interpreter's headers and runs it:
-// the offsets by name, without those that the version has not.
-func Offsets(p Python) (map[string]int, error) {
+// Offsets compiles offsetof.c against the interpreter's headers, with more of the compiler's
+// flags, and runs it: the offsets by name, without those that the version has not.
+func Offsets(p Python, flags ...string) (map[string]int, error) {
 	if p.Include == "" {
 		return nil, fmt.Errorf("measuring the offsets of %s: %w", p.Path, ErrNoHeaders)
 	}
@@ -35,6 +35,7 @@ func Offsets(p Python) (map[string]int, error) {
 	gcc := exec.Command("gcc", "-w", "-DPy_BUILD_CORE", "-I", p.Include, "-I", filepath.Join(p.Include, "internal"),
 		"-I", filepath.Dir(p.Include), // where Debian's pyconfig.h finds the architecture's
 		"-o", program, source)
+	gcc.Args = append(gcc.Args, flags...)
 	if out, err := gcc.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("compiling offsetof.c for %s: %w: %s", p.Path, err, out)
 	}

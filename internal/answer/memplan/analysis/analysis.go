@@ -115,6 +115,11 @@ func Of(ctx context.Context, db *dataset.DB, keep func(blocks.Arena) bool) (*Mem
 	return load(ctx, source.Of(db), db.Root(), choice{keep: keep})
 }
 
+// Whole is the memory of an opened dataset, as Load has it. The dataset stays open.
+func Whole(ctx context.Context, db *dataset.DB) (*Memory, error) {
+	return load(ctx, source.Of(db), db.Root(), choice{keep: func(blocks.Arena) bool { return true }, pool: true})
+}
+
 // choice of arenas, and whether a pool is simulated for them.
 type choice struct {
 	keep func(blocks.Arena) bool

@@ -21,8 +21,8 @@ import (
 )
 
 const mergeDescription = `Puts what another profiler measured on devices into a recording of the same job and time: a trace of torch.profiler (JSON
-of Kineto, also .gz) or an export of Nsight Systems (nsys export --type sqlite). Calls that both have show how far apart
-the clocks are; the trace's rows of devices become rows of the recording, launched by the recorded calls. The recording's
+of Kineto, also .gz), an export of Nsight Systems (nsys export --type sqlite) or a trace of rocprofv3 (.db, .json). Calls
+that both have show how far apart the clocks are; the trace's rows of devices become rows of the recording, launched by the recorded calls. The recording's
 files stay as they are: what is added has files of its own, and a trace of another job or time is refused.
 
    ebpfprof merge run.dataset trace.json.gz && ebpfprof report run.dataset`

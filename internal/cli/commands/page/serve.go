@@ -2,6 +2,7 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -23,7 +24,8 @@ const serveDescription = `Serves a page over one dataset on a free port of this 
 explanations, phases, step times and findings of report; a timeline that zooms from the whole recording to one call,
 with the findings marked on it; flame graphs; your Python source with the time of each line; operators and kernels; and
 SQL. The page only reads the dataset and loads nothing from elsewhere. It ends with Ctrl-C or with the terminal. Without
-a path it serves the newest dataset in this directory.
+a path it serves the newest dataset in this directory. It follows a dataset that is being recorded; attach --serve starts
+it with the recording, whose files are then written every two seconds.
 
 The address has a token: whoever has it can read the dataset, nobody else. From another machine, forward the port or a
 socket with SSH:
@@ -47,6 +49,7 @@ func ServeCommand() *urfave.Command {
 			&urfave.StringFlag{Name: "at", Usage: "open the view of `LINK`, an address copied from the page, or what follows its #"},
 			&urfave.StringFlag{Name: "source", Usage: "look for the job's source files in `DIR`"},
 			&urfave.DurationFlag{Name: "idle", Value: 8 * time.Hour, Usage: "end when nobody used the page for `TIME`; 0 is never"},
+			&urfave.BoolFlag{Name: "recorder", Hidden: true, Usage: "standard input is that of a recorder"},
 			&urfave.BoolFlag{Name: "allow-root", Usage: "serve as root: anyone who learns the address reads as root"},
 		},
 		Action: runServe,
@@ -69,7 +72,20 @@ func runServe(c *urfave.Context) error {
 	if err := leaveRoot(c.Bool("allow-root")); err != nil {
 		return err
 	}
-	server, err := page.New(path, page.Options{Idle: c.Duration("idle"), Source: c.String("source"), Before: before})
+	options := page.Options{Idle: c.Duration("idle"), Source: c.String("source"), Before: before}
+	var server *page.Server
+	ctx := c.Context
+	if c.Bool("recorder") {
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+		said := fromRecorder(end)
+		if server, err = once(ctx, path, options); err == nil {
+			go said.to(server)
+		}
+	} else {
+		server, err = page.New(path, options)
+	}
 	if err != nil {
 		return cli.Failed(err)
 	}
@@ -83,11 +99,17 @@ func runServe(c *urfave.Context) error {
 	if !signal.Ignored(syscall.SIGHUP) { // as nohup does
 		signals = append(signals, syscall.SIGHUP)
 	}
-	ctx, stop := signal.NotifyContext(c.Context, signals...)
+	ctx, stop := signal.NotifyContext(ctx, signals...)
 	defer stop()
-	address := server.Address(host, fragment(c.String("at")))
+	at := fragment(c.String("at"))
+	if c.Bool("recorder") {
+		at = "live"
+	}
+	address := server.Address(host, at)
 	fmt.Fprintf(c.App.Writer, "%s\n", address)
-	fmt.Fprintf(c.App.ErrWriter, "serving %s; Ctrl-C ends it\n", printable.Text(path))
+	if !c.Bool("recorder") {
+		fmt.Fprintf(c.App.ErrWriter, "serving %s; Ctrl-C ends it\n", printable.Text(path))
+	}
 	if c.IsSet("socket") {
 		fmt.Fprintf(c.App.ErrWriter, "on your machine: ssh -L 8080:%s HOST, then open the address there\n",
 			printable.Text(listener.Addr().String()))

@@ -106,6 +106,9 @@ static void frame(void)
 #elif VERSION(11)
 	EMIT("FrameOwner", _PyInterpreterFrame, is_entry);
 #endif
+#if VERSION(14) && defined(Py_GIL_DISABLED)
+	EMIT("FrameTLBC", _PyInterpreterFrame, tlbc_index);
+#endif
 }
 
 static void code(void)
@@ -119,6 +122,9 @@ static void code(void)
 #if VERSION(11)
 	EMIT("CodeQualname", PyCodeObject, co_qualname);
 	EMIT("CodeStart", PyCodeObject, co_code_adaptive);
+#endif
+#if VERSION(14) && defined(Py_GIL_DISABLED)
+	EMIT("CodeTLBC", PyCodeObject, co_tlbc);
 #endif
 #if VERSION(10)
 	EMIT("CodeLinetable", PyCodeObject, co_linetable);
