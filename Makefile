@@ -13,7 +13,7 @@ export PATH := $(PATH):/usr/sbin:/sbin
 
 .PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
 	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
-	wheel nfpm release runtimes native checks helm libbpf musl-python manifests clean
+	wheel nfpm release runtimes native checks helm libbpf musl-python manifests cluster clean
 
 all: build
 
@@ -151,6 +151,11 @@ helm: ## install helm and kubeconform for the tests of the chart
 
 manifests: helm ## write deploy/agent-daemonset.yaml and agent-podmonitor.yaml from the chart
 	scripts/manifests.sh "$$(scripts/helm.sh --path)" deploy
+
+# One node of Kubernetes, built from the Go proxy and kept in $(CACHE)/cluster, and Debian's containerd: a PyTorch pod
+# trains and the chart's agent records it. Writes docs/cluster.md. Nothing of the node stays behind.
+cluster: build helm s3 ## run the chart on a real node of Kubernetes (root), 5 minutes; the first time 30 and 4 GB of disk
+	scripts/cluster/run.sh "$(CACHE)/cluster" "$$(scripts/helm.sh --path)" '$(VERSION)'
 
 native: ## compile the C test jobs and the stub runtimes
 	$(MAKE) -s -C testdata/native

@@ -4,6 +4,7 @@
 #
 #   versitygw.sh           build it if it is missing
 #   versitygw.sh --check   exit status 0 if it is there, 1 if not
+#   versitygw.sh --path    print where it is, or would be
 #
 # Its version is pinned, and checked as Go checks modules (go help module-auth).
 set -eu
@@ -16,9 +17,13 @@ case ${1-} in
 	[ -x "$bin/$version/versitygw" ]
 	exit
 	;;
+--path)
+	echo "$bin/$version/versitygw"
+	exit
+	;;
 '') ;;
 *)
-	echo "usage: versitygw.sh [--check]" >&2
+	echo "usage: versitygw.sh [--check | --path]" >&2
 	exit 2
 	;;
 esac

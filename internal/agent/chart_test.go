@@ -24,8 +24,8 @@ var (
 
 // everyOption has all that the chart can render.
 var everyOption = []string{"--set", "podMonitor.enabled=true", "--set", "alerts.enabled=true", "--set", "dashboard.enabled=true",
-	"--set", "fleetKeySecret=key", "--set", "runtimeClassName=nvidia", "--set", "priorityClassName=high", "--set", "nodeSelector.gpu=yes",
-	"--set", "imagePullSecrets[0].name=registry", "--set", "podLabels.a=b", "--set", "podAnnotations.a=b", "--set", "env[0].name=A",
+	"--set", "fleetKeySecret=key", "--set", "otherUsers=true", "--set", "runtimeClassName=nvidia", "--set", "priorityClassName=high",
+	"--set", "nodeSelector.gpu=yes", "--set", "imagePullSecrets[0].name=registry", "--set", "podLabels.a=b", "--set", "podAnnotations.a=b", "--set", "env[0].name=A",
 	"--set", "volumes[0].name=shared,volumes[0].hostPath.path=/shared", "--set", "volumeMounts[0].name=shared,volumeMounts[0].mountPath=/shared",
 	"--set", "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=gpu," +
 		"affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists"}

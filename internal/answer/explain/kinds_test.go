@@ -95,6 +95,18 @@ func TestEachKindFiresAndItsNearMissDoesNot(t *testing.T) {
 			want: `45 %.*pydantic in TypeAdapter\.dump_json`,
 			miss: []seen{{9000, "on", script + "; save@" + site + "torch/serialization.py:900; native:save@_pickle.cpython-311.so"},
 				{5000, "on", forward}}},
+		{kind: "serialisation",
+			pace: []seen{{9000, "on", script + "; current_lr@/home/me/fit.py:7; safe_load@" + site + "yaml/__init__.py:125; " +
+				"Scanner.check_token@" + site + "yaml/scanner.py:115"}, {8000, "on", forward}},
+			want: `45 %.*: YAML in safe_load, under current_lr \(fit\.py:7\).*Parse the same text once`,
+			miss: []seen{{800, "on", script + "; current_lr@/home/me/fit.py:7; safe_load@" + site + "yaml/__init__.py:125"}, {8000, "on", forward}}},
+		{kind: "serialisation",
+			pace: []seen{{9000, "on", script + "; share@/home/me/fit.py:7; all_gather_object@" + site +
+				"torch/distributed/distributed_c10d.py:3000; _object_to_tensor@" + site + "torch/distributed/distributed_c10d.py:2900"},
+				{8000, "on", forward}},
+			want: `45 %.*: pickle in _object_to_tensor, under share \(fit\.py:7\).*raw bytes`,
+			miss: []seen{{9000, "on", script + "; share@/home/me/fit.py:7; all_gather@" + site + "torch/distributed/distributed_c10d.py:3000"},
+				{8000, "on", forward}}},
 		{kind: "hot_line",
 			pace: []seen{{11000, "on", script + "; generate@" + site + "transformers/generation/utils.py:3; Ban.__call__@/home/me/fit.py:18; " +
 				"op:aten::select"},
@@ -152,6 +164,14 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 			"native:ufunc_generic_fastcall@_multiarray_umath.cpython-311.so", "for each element or row"},
 		{script + "; fetch@/home/me/fit.py:7; native:pysqlite_connection_execute@_sqlite3.cpython-311.so; native:sqlite3_step@libsqlite3.so.0",
 			"asking a database, under fetch (fit.py:7)"},
+		{script + "; clean@/home/me/fit.py:7; native:pattern_match@libpython3.11.so.1.0; native:sre_ucs1_match@libpython3.11.so.1.0",
+			"matching regular expressions, under clean (fit.py:7)"},
+		{script + "; allowed@/home/me/fit.py:7; native:list_contains@python3.11; native:long_richcompare@python3.11",
+			"searching lists or tuples element by element (in, index, count, remove), under allowed (fit.py:7)"},
+		{script + "; take@/home/me/fit.py:7; native:list_pop@python3.11; native:__memmove_avx_unaligned_erms@libc.so.6",
+			"moving the elements of lists"},
+		{script + "; load@/home/me/fit.py:7; read@/usr/lib/python3.11/zipfile.py:900; native:inflate_fast@libz.so.1.2.13", "unpacking data"},
+		{script + "; load@/home/me/fit.py:7; native:zlib_Decompress_decompress@zlib.cpython-311.so", "unpacking data"},
 	} {
 		r := made(t, []seen{{8000, "on", c.stack}, {8000, "on", script + "; op:aten::mm"}})
 		all := r.knownCosts()
@@ -162,6 +182,12 @@ func TestKnownCostsFireByTheirFrames(t *testing.T) {
 	if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; Series.__getitem__@" + site +
 		"pandas/core/series.py:900; take@" + site + "pandas/core/algorithms.py:9"}}).knownCosts(); len(all) != 0 {
 		t.Errorf("a selection of many elements is accused: %+v", all)
+	}
+	for _, near := range []string{"native:dict_contains@python3.11", "native:list_append@python3.11", "native:inflate_fast_path@mymodule.so",
+		"native:list_sort_impl@python3.11", "native:__memmove_avx_unaligned_erms@libc.so.6"} {
+		if all := made(t, []seen{{8000, "on", script + "; features@/home/me/fit.py:7; " + near}}).knownCosts(); len(all) != 0 {
+			t.Errorf("%s is accused: %+v", near, all)
+		}
 	}
 	outside := "run@" + site + "pandas/core/apply.py:5; f@/home/me/fit.py:7; op:aten::mm"
 	if all := made(t, []seen{{8000, "on", outside}}).knownCosts(); len(all) != 0 {

@@ -33,6 +33,16 @@ var costs = []cost{
 	{signDatabase, "asking a database", "asking a database",
 		"Ask for many rows at once, add an index on what is asked for (EXPLAIN shows whether a table is scanned), or read the table " +
 			"ahead of time."},
+	{signRegex, "regular expressions", "matching regular expressions",
+		"Where a repetition stands inside a repetition, as in (a+)+, a text that does not match takes exponential time: write it so that " +
+			"each character can match in one way only (or (?>…), a++ of Python 3.11); else match once and keep the result."},
+	{signListScan, "searching lists", "searching lists or tuples element by element (in, index, count, remove)",
+		"Make a set or a dict of it once: looking a key up there does not take longer when it grows."},
+	{signListShift, "moving a list's elements", "moving the elements of lists (pop or insert at the front or in the middle, del)",
+		"Use a collections.deque for queues, or change the list at its end only."},
+	{signCompress, "compression", "compressing or unpacking data",
+		"Keep the data unpacked (np.save and mmap_mode instead of savez_compressed), use a faster format (zstd, LZ4) or a lower level, or do " +
+			"it in loader workers ahead of time."},
 	{signTokenizer, "tokenising", "splitting text into tokens", "Tokenise ahead of time and cache the result, in batches with a " +
 		"fast tokenizer."},
 	{signPlot, "drawing figures", "drawing figures", "Draw less often, or in another process."},
@@ -58,8 +68,25 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 	} else if is {
 		found = append(found, e)
 	}
-	found = append(found, r.knownCosts()...)
-	return append(found, r.fromFindings()...), nil
+	known := r.knownCosts()
+	found = append(found, known...)
+	for _, e := range r.fromFindings() {
+		if !r.named(known, &e) {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// named reports whether what stacks show explains most of what a finding accuses: copy.deepcopy clones tensors, which is no
+// change of their layout.
+func (r *Recording) named(known []Explanation, e *Explanation) bool {
+	for i := range known {
+		if r.shared(known[i].claims, e.claims) > r.sum(e.claims)/2 {
+			return true
+		}
+	}
+	return false
 }
 
 // knownCosts are what stacks show below a line of the user's code.

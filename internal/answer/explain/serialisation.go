@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -20,6 +21,9 @@ func serialisation(r *Recording) ([]Explanation, error) {
 		what = "pydantic"
 	case json > r.sum(claims)/2:
 		what = "JSON"
+	}
+	if format := heaviest(r.Rows, claims, textFormat, strings.Compare); len(format) > 0 && format[0].ns > r.sum(claims)/2 {
+		what = format[0].of
 	}
 	function := heaviest(r.Rows, claims, func(row *Row) string {
 		for _, f := range pythonOutermostFirst(row.Stack) {
@@ -43,7 +47,28 @@ func serialisation(r *Recording) ([]Explanation, error) {
 		e.Evidence = fmt.Sprintf("The job's own function there is %s.", user.at())
 	}
 	e.Advice = "Serialise less data or in another form: raw bytes or an array format instead of lists of numbers, and skip validating what you made yourself."
+	if len(function) > 0 && parses.MatchString(function[0].of) {
+		e.Advice = "Parse the same text once and keep the result, or keep the data in a binary form that needs no parsing " +
+			"(npy, Parquet, raw bytes)."
+	}
 	return []Explanation{e}, nil
+}
+
+// parses are functions that read a serial form, and do not write it.
+var parses = regexp.MustCompile(`(^|\.)(safe_|full_|unsafe_)?loads?(_all)?$|decode$|unpackb?$|^parse`)
+
+// textFormat is what a row's stack reads or writes, where that is neither JSON nor pickle.
+func textFormat(row *Row) string {
+	for _, f := range row.Stack.Inside() {
+		switch {
+		case f.Signs&signJSON == 0:
+		case strings.Contains(f.File, "/yaml/") || strings.HasPrefix(f.Module, "_yaml."):
+			return "YAML"
+		case strings.Contains(f.File, "/msgpack/") || strings.HasPrefix(f.Module, "_cmsgpack."):
+			return "MessagePack"
+		}
+	}
+	return ""
 }
 
 func placeOr(f *Frame) string {

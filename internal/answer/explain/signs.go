@@ -51,6 +51,11 @@ const (
 	signDatabase                     // a database is asked
 	signMessage                      // a message of another process is waited for in Redis
 	signHandOver                     // a thread waits for what another one makes: a queue, a future, an event
+	signRegex                        // a regular expression is matched
+	signListScan                     // a list or tuple is searched from its front
+	signListShift                    // a list's elements are moved to make or close a gap
+	signCompress                     // data is compressed or unpacked
+	signObjects                      // a collective of Python objects
 )
 
 // interpreterModule are the files that CPython itself is in: a program, or a library.
@@ -84,7 +89,8 @@ var signTable = []sign{
 		`^(llvm|mlir|clang)::|^xla::(cpu::)?(CpuCompiler|.*HloPass|.*Compiler|HloModule|.*IrEmitter|LayoutAssignment|HloPassPipeline|TfrtCpuClient::Compile|PjRt.*Compile)|TfrtCpuClient::Compile|PyClient::Compile`, "", ""},
 	{signGCExplicit, "native", `^gc_collect(_impl)?$`, "", ""},
 	{signPickle, "python", "",
-		`(^|/)(pickle|_pickle|copyreg|_compat_pickle|multiprocessing/reduction)\.py$|(^|/)(cloudpickle|dill)/|joblib/numpy_pickle|torch/multiprocessing/reductions\.py$|torch/distributed/.*_object_to_tensor`, ""},
+		`(^|/)(pickle|_pickle|copyreg|_compat_pickle|multiprocessing/reduction)\.py$|(^|/)(cloudpickle|dill)/|joblib/numpy_pickle|torch/multiprocessing/reductions\.py$`, ""},
+	{signPickle, "python", `_object_to_tensor|_tensor_to_object`, `torch/distributed/`, ""},
 	{signPickle, "native", "", "", `^_pickle\.`},
 	{signPickle, "native", `^(_Pickler|_Unpickler|_pickle|Pickler|Unpickler)_|^load_(build|reduce|counted_binbytes)`, "", ""},
 	{signPipe, "python", "", `(^|/)multiprocessing/connection\.py$`, ""},
@@ -97,6 +103,7 @@ var signTable = []sign{
 	{signAnomaly, "python", "", `torch/autograd/anomaly_mode\.py$`, ""},
 	{signCollective, "python", "",
 		`torch/distributed/(distributed_c10d|c10d_logger|_functional_collectives)\.py$|(^|/)(horovod|mpi4py|deepspeed/comm)/`, ""},
+	{signObjects, "python", `^(all_gather|gather|broadcast|scatter|send|recv)_object(s|_list)?$`, `torch/distributed/`, ""},
 	{signCollective, "native", `^(c10d|gloo|nccl|mpi)::|^(nccl|rccl|MPI_|PMPI_)[A-Z]`, "", ""},
 	{signLock, "native",
 		`^(lock_)?PyThread_acquire_lock|^(acquire_timed|lock_acquire|rlock_acquire|lock_PyThread_acquire_lock|rlock_acquire_locked|_PyMutex_Lock.*|PyMutex_Lock.*)`, "", ""},
@@ -147,6 +154,17 @@ var signTable = []sign{
 	{signHandOver, "python", `(^|\.)(result|exception|wait|as_completed|result_iterator)$`, `(^|/)concurrent/futures/_base\.py$`, ""},
 	{signHandOver, "python", `(^|\.)(wait|wait_for|join)$`, `(^|/)threading\.py$`, ""},
 	{signHandOver, "native", `^(_queue_)?SimpleQueue_(get|put)|^simplequeue_(get|put)`, "", ""},
+	{signRegex, "native",
+		`^(sre_(ucs[124]_)?(match|search|count|charset)|_sre_SRE_|pattern_(match|search|subx?|split|findall|fullmatch))|^SRE\(`,
+		"", ""},
+	{signRegex, "native", "", "", `^(_sre|_regex)\.`},
+	{signListScan, "native", `^(list_contains|list_index(_impl)?|list_count|list_remove|tuple_?contains|tuple_index(_impl)?)$`, "", ""},
+	{signListShift, "native", `^(list_pop(_impl)?|list_insert(_impl)?|ins1|list_ass_slice(_lock_held)?|list_ass_item)$`, "", ""},
+	{signCompress, "native",
+		`^(inflate(_fast|_table|_block_data)?|deflate(_fast|_slow|_stored)?|longest_match|compress_block|(ZSTD|LZ4|BZ2|lzma)_\w+)$`,
+		"", ""},
+	{signCompress, "native", "", "",
+		`^lib(z|z-ng|zstd|lzma|bz2|lz4|snappy|brotli\w*|deflate|isal)[-.]|^(zlib|_bz2|_lzma|_zstd|zstd|lz4|_block|blosc\w*)\.`},
 	{signNetworkFS, "python", "", `(^|/)(fsspec|s3fs|gcsfs|smart_open|webdataset|streaming)/`, ""},
 }
 

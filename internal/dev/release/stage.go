@@ -49,23 +49,39 @@ func (r release) stage(dir string) error {
 	if err := manual(filepath.Join(dir, "ebpfprof.1"), "docs/commands.md"); err != nil {
 		return err
 	}
+	help, err := r.says("ebpfprof-agent", "--help")
+	if err != nil {
+		return err
+	}
+	if err := agentManual(filepath.Join(dir, "ebpfprof-agent.8"), string(help), "deploy/agent.yaml"); err != nil {
+		return err
+	}
 	return r.completions(dir)
 }
 
-// completions are printed by the programs themselves, if this machine can run them; the scripts are the same for every
-// processor, so that any build of the source does.
+// says is what one of the programs prints, if this machine can run it; texts are the same for every processor, so that any
+// build of the source does.
+func (r release) says(name string, arguments ...string) ([]byte, error) {
+	run := []string{map[string]string{"ebpfprof": r.program, "ebpfprof-agent": r.agent}[name]}
+	if r.arch != runtime.GOARCH {
+		run = []string{"go", "run", "./cmd/" + name}
+	} else if path, err := filepath.Abs(run[0]); err == nil {
+		run[0] = path
+	}
+	text, err := exec.Command(run[0], append(run[1:], arguments...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", name, strings.Join(arguments, " "), err)
+	}
+	return text, nil
+}
+
+// completions are printed by the programs themselves.
 func (r release) completions(dir string) error {
 	for _, name := range []string{"ebpfprof", "ebpfprof-agent"} {
-		run := []string{map[string]string{"ebpfprof": r.program, "ebpfprof-agent": r.agent}[name]}
-		if r.arch != runtime.GOARCH {
-			run = []string{"go", "run", "./cmd/" + name}
-		} else if path, err := filepath.Abs(run[0]); err == nil {
-			run[0] = path
-		}
 		for _, shell := range []string{"bash", "zsh", "fish"} {
-			script, err := exec.Command(run[0], append(run[1:], "completion", shell)...).Output()
+			script, err := r.says(name, "completion", shell)
 			if err != nil {
-				return fmt.Errorf("%s completion %s: %w", name, shell, err)
+				return err
 			}
 			if err := os.WriteFile(filepath.Join(dir, name+"."+shell), script, 0o644); err != nil {
 				return err
@@ -92,6 +108,23 @@ func manual(to, from string) error {
 	page := "% ebpfprof 1\n\n# NAME\nebpfprof - profiles machine-learning jobs with eBPF, without changing the job\n\n# COMMANDS\n" + body
 	return os.WriteFile(to, md2man.Render([]byte(page)), 0o644)
 }
+
+// agentManual makes the agent's page of its help, and of the configuration that it is installed with.
+func agentManual(to, help, configuration string) error {
+	settings, err := os.ReadFile(configuration)
+	if err != nil {
+		return err
+	}
+	page := "% ebpfprof-agent 8\n\n# NAME\nebpfprof-agent - finds machine-learning jobs on a node and records them with eBPF\n\n" +
+		"# SYNOPSIS\n**ebpfprof-agent** --config FILE [--check]\n\n**ebpfprof-agent** COMMAND [options]\n\n" +
+		"# DESCRIPTION\nWith --config it stays on the node; SIGHUP has it read FILE again, and --check looks at FILE alone. " +
+		"COMMAND is one of those that record, which **ebpfprof**(1) describes.\n\n" + indented(help) +
+		"# CONFIGURATION\n" + indented(string(settings))
+	return os.WriteFile(to, md2man.Render([]byte(page)), 0o644)
+}
+
+// indented is a text that a page has as it is.
+func indented(text string) string { return "```\n" + strings.TrimSpace(text) + "\n```\n\n" }
 
 var described = regexp.MustCompile(`^v?(\d+(?:\.\d+)*)(?:-(.*))?$`)
 

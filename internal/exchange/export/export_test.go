@@ -322,3 +322,24 @@ func TestWhatDoesNotFitIsCountedAndSaid(t *testing.T) {
 		}
 	}
 }
+
+// TestAPerfettoTraceComesBack through our own import: the rows of each layer, their times, and who launched what. The
+// form has no process of a device's row, so that waits of a rank on another's device have none.
+func TestAPerfettoTraceComesBack(t *testing.T) {
+	const rows = `SELECT string_agg(r, chr(10) ORDER BY r)
+		FROM (SELECT concat_ws('|', layer, count(*), sum(duration_ns), count(launch_id), count(DISTINCT name)) AS r
+		FROM span WHERE duration_ns IS NOT NULL AND layer IN ('op', 'runtime', 'device')
+			AND category IS DISTINCT FROM 'sync' GROUP BY layer)`
+	for name, source := range map[string]string{"a trace of torch.profiler": bert, "an export of Nsight": nsys} {
+		first := imported(t, shared(t, source))
+		path, _ := written(t, first, "perfetto", Options{})
+		second := imported(t, path)
+		var a, b string
+		if err := errors.Join(first.Row(t.Context(), rows, nil, &a), second.Row(t.Context(), rows, nil, &b)); err != nil {
+			t.Fatal(err)
+		}
+		if a != b {
+			t.Errorf("%s:\n%s\nbecame\n%s", name, a, b)
+		}
+	}
+}

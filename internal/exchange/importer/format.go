@@ -38,7 +38,7 @@ func open(path string) (source, error) {
 		return openSQLite(path)
 	case strings.HasPrefix(text, "{") && strings.Contains(text, `"`+rocprofTool+`"`):
 		return &rocprofJSON{path: path, size: info.Size(), calls: calls{}, kinds: kernels{}}, nil
-	case isGzip(head), strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
+	case isGzip(head), isPerfetto(head), strings.HasPrefix(text, "{"), strings.HasPrefix(text, "["):
 		return &kineto{path: path, size: info.Size()}, nil
 	case strings.HasSuffix(path, ".nsys-rep"):
 		return nil, fmt.Errorf("%s %w: export it first: nsys export --type sqlite %s", path, ErrFormat, path)
@@ -77,5 +77,5 @@ func otherFormat(text string) string {
 			return f.what
 		}
 	}
-	return "it is neither a trace in Chrome's JSON (torch.profiler, JAX; also .gz) nor an export of Nsight Systems (.sqlite) nor a trace of rocprofv3 (.db, .json)"
+	return "it is neither a trace in Chrome's JSON (torch.profiler, JAX; also .gz) nor an export of Nsight Systems (.sqlite) nor a trace of rocprofv3 (.db, .json) or Perfetto (.pftrace)"
 }

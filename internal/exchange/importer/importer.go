@@ -1,6 +1,6 @@
 // Package importer turns what other tools recorded into a dataset: traces of
-// torch.profiler (Kineto's JSON, also with gzip), of Nsight Systems (.sqlite)
-// and of rocprofv3 (rocpd's database, JSON). The rows keep the meaning that the schema gives them; work on a
+// torch.profiler (Kineto's JSON, also with gzip), of Nsight Systems (.sqlite),
+// of rocprofv3 (rocpd's database, JSON) and of Perfetto. The rows keep the meaning that the schema gives them; work on a
 // device, which a recording of our own has only bounds of, becomes spans of
 // layer device.
 //

@@ -72,6 +72,9 @@ func (k *kineto) text(file *os.File) (io.Reader, *unpacking.Counted, error) {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, nil, fmt.Errorf("%s %w: %w", k.path, ErrFormat, err)
 	}
+	if isPerfetto(head) {
+		return newPerfettoText(in), c, nil
+	}
 	if text := plainText(head); text != "" && text[0] != '{' && text[0] != '[' {
 		return nil, nil, fmt.Errorf("%s %w: %s", k.path, ErrFormat, otherFormat(text))
 	}

@@ -23,9 +23,9 @@ import (
 )
 
 const importDescription = `Reads traces of torch.profiler (JSON of Kineto, also .gz), exports of Nsight Systems (nsys export --type sqlite),
-traces of AMD's rocprofv3 (its database, .db, or --output-format json) and memory snapshots of PyTorch (pickle or JSON:
-nothing in a pickle is imported or called) into a dataset, which every command reads like a recording. Several files are
-the ranks of one job.
+traces of AMD's rocprofv3 (its database, .db, or --output-format json), traces of Perfetto (.pftrace) and memory
+snapshots of PyTorch (pickle or JSON: nothing in a pickle is imported or called) into a dataset, which every command
+reads like a recording. Several files are the ranks of one job.
 
    ebpfprof import trace.json.gz --output trace.dataset && ebpfprof report trace.dataset
    ebpfprof import rank*.json --output job.dataset`
@@ -38,7 +38,7 @@ const importMemory = 800 << 20
 func ImportCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "import",
-		Usage:       "convert traces of torch.profiler, Nsight Systems or rocprofv3 into a dataset",
+		Usage:       "convert traces of torch.profiler, Nsight Systems, rocprofv3 or Perfetto into a dataset",
 		ArgsUsage:   "FILE…",
 		Description: importDescription,
 		Flags: []urfave.Flag{
