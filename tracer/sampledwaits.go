@@ -3,10 +3,14 @@ package tracer
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ebpfprof/ebpfprof/bpf"
+	"github.com/ebpfprof/ebpfprof/symbolize/threadclock"
 	"github.com/ebpfprof/ebpfprof/tracer/decode"
 	"github.com/ebpfprof/ebpfprof/tracer/kernel"
 	"github.com/ebpfprof/ebpfprof/tracer/stacks"
@@ -14,9 +18,9 @@ import (
 
 // Where watching each switch of a thread costs too much, waits are sampled: the threads of
 // the job that stand are looked at some times a second, from outside, so that the cost goes
-// with the threads and not with their switches. Each thread that did not run between two
-// looks, as far apart as the shortest wait that is recorded, has a sample that stands for
-// the time since the sample before. So has one that could run and had no CPU, be it another's
+// with the threads and not with their switches. Each thread that stands at the same place of
+// its code at two looks, as far apart as the shortest wait that is recorded, has a sample that
+// stands for the time since the sample before. So has one that could run and had no CPU, be it another's
 // or taken by a quota.
 
 const (
@@ -83,17 +87,19 @@ func (l *waitLook) look(now time.Time) {
 	l.turn++
 }
 
-// take looks twice, and between takes some stacks.
+// take looks twice, and between takes some stacks. Where the machine is busy and the tracer stands back for the job, a look
+// must not: between its two readings waits begin and end, and are not seen. What it may use of the CPUs is bounded.
 func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
-	began := time.Now()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer promptly()()
+	began, used := time.Now(), threadclock.Now()
 	wanted := func(pid int) bool { return slices.Contains(pids, pid) }
 	before, err := l.registers.Of(wanted)
 	if err != nil {
 		return
 	}
-	took := time.Since(began)
 	taken := l.stacks(before, turn)
-	took = max(took, time.Since(began)/2)
 	time.Sleep(max(0, l.s.options.OffCPU-time.Since(began)))
 	after, err := l.registers.Of(wanted)
 	if err != nil {
@@ -106,7 +112,7 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	var waiting []decode.SampledWait
 	for i := range after {
 		r := &after[i]
-		if b := stood[r.Start.Tid]; b == nil || !stands(r) || !sameStand(b, r) {
+		if b := stood[r.Start.Tid]; b == nil || !stands(b) || !stands(r) || !sameCall(b, r) {
 			continue
 		}
 		w := decode.SampledWait{TaskRegisters: *r}
@@ -117,10 +123,29 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	}
 	ts := began.UnixNano() - l.s.offsetNS
 	l.s.do(func(d *decode.Decoder) { d.SampledWaits(ts, weight, waiting) })
-	// What it takes is no more than its share: the next look comes later.
-	if rest := time.Duration(float64(2*took) / (sampledShare * l.s.options.Budget)); rest > sampledEvery {
-		time.Sleep(min(rest, time.Second) - sampledEvery)
+	time.Sleep(restAfterLook(threadclock.Now()-used, l.s.options.Budget))
+}
+
+// restAfterLook has a look take no more of a CPU than its share: the next one comes later. That it lasted long because
+// others had the CPUs is no reason to.
+func restAfterLook(used time.Duration, budget float64) time.Duration {
+	rest := time.Duration(float64(used) / (sampledShare * budget))
+	return max(0, min(rest, time.Second)-sampledEvery)
+}
+
+// promptly gives the calling thread the priority that programs begin with, and back in what it returns.
+func promptly() (restore func()) {
+	was, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil || 20-was <= 0 || unix.Setpriority(unix.PRIO_PROCESS, 0, 0) != nil {
+		return func() {}
 	}
+	return func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-was) } // the system call gives 20 less the nice value
+}
+
+// sameCall reports whether a thread is where it was, though it may have run in between: a write to a full pipe wakes for
+// each piece that is read, and is one wait.
+func sameCall(a, b *bpf.TasksTaskRegisters) bool {
+	return a.Start.Sp == b.Start.Sp && a.Start.Pc == b.Start.Pc
 }
 
 // stands reports whether a thread is on no CPU.

@@ -37,8 +37,13 @@ type tab struct {
 // browse serves a dataset and starts a browser; what the console says and where requests go is checked at the end.
 func browse(t *testing.T, path string) *tab {
 	t.Helper()
+	return browseWith(t, path, page.Options{})
+}
+
+func browseWith(t *testing.T, path string, o page.Options) *tab {
+	t.Helper()
 	b := &tab{t: t, ctx: browser.Start(t)}
-	server, err := page.New(path, page.Options{})
+	server, err := page.New(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,6 +57,8 @@ type described struct {
 	Name        string    `json:"name"`
 	Root        string    `json:"root"`
 	Before      string    `json:"before"` // the dataset that it is compared with; "" for none
+	Store       string    `json:"store"`  // the fleet's store that it is; "" for none
+	Ranks       int       `json:"ranks"`  // processes with a rank
 	Fingerprint string    `json:"fingerprint"`
 	Tool        string    `json:"tool_version"`
 	Source      string    `json:"source"`
@@ -78,8 +80,11 @@ type process struct {
 func (s *edition) describe(r *http.Request) (any, error) {
 	d := described{
 		Name: printable.Short(filepath.Base(s.root)), Root: printable.Text(s.root), Before: printable.Text(s.options.Before),
-		Fingerprint: s.print, Tool: version.Version, Edition: s.number, Recording: s.recording,
+		Store: printable.Text(s.options.Store), Fingerprint: s.print, Tool: version.Version, Edition: s.number, Recording: s.recording,
 		Warnings: []string{}, Processes: []process{},
+	}
+	if s.options.Store != "" {
+		d.Name, d.Source = printable.Short(filepath.Base(s.options.Store)), "fleet's store"
 	}
 	for _, w := range s.base.Warnings() {
 		d.Warnings = append(d.Warnings, printable.Text(w))
@@ -91,7 +96,10 @@ func (s *edition) describe(r *http.Request) (any, error) {
 		if err != nil {
 			return err
 		}
-		d.Source, d.Host, d.Started = printable.Short(source.String), printable.Short(host.String), started.String
+		if source.Valid {
+			d.Source = printable.Short(source.String)
+		}
+		d.Host, d.Started = printable.Short(host.String), started.String
 		rows, err := db.Query(ctx, "SELECT session_id, pid, rank, coalesce(command, exe, '') FROM process ORDER BY rank NULLS LAST, pid "+
 			"LIMIT 10000")
 		if err != nil {
@@ -104,6 +112,9 @@ func (s *edition) describe(r *http.Request) (any, error) {
 				return err
 			}
 			p.Command = printable.Short(p.Command)
+			if p.Rank != nil {
+				d.Ranks++
+			}
 			d.Processes = append(d.Processes, p)
 		}
 		return rows.Err()

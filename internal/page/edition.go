@@ -26,6 +26,7 @@ type edition struct {
 	found     foundSteps
 	flames    flames
 	madeOnce  madeOnce
+	maps      mapped
 
 	recorded recordedTimes
 	counts   foundCounters
@@ -105,6 +106,9 @@ func (s *edition) handler() http.Handler {
 	api.Handle("GET /api/readings", s.answer(s.readings))
 	api.Handle("GET /api/examples", s.answer(s.examples))
 	api.Handle("GET /api/live", s.answer(s.live))
+	api.Handle("GET /api/map", s.answer(s.jobMap))
+	api.Handle("GET /api/map/cells", http.HandlerFunc(s.mapCells))
+	api.Handle("GET /api/map/step", s.answer(s.mapStep))
 	api.Handle("GET /api/diff", http.HandlerFunc(s.diff))
 	api.Handle("GET /api/memory", http.HandlerFunc(s.memory))
 	api.Handle("GET /api/critical-path", http.HandlerFunc(s.criticalPath))

@@ -108,10 +108,14 @@ func (s *Server) close(e *edition) {
 	s.retiring.Done()
 }
 
+// borrow is the current edition, which stays open until giveBack; nil when the server is closed: a request that came just
+// before may still be there.
 func (s *Server) borrow() *edition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current.uses++
+	if s.current != nil {
+		s.current.uses++
+	}
 	return s.current
 }
 
@@ -154,6 +158,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 	}
 	e := s.borrow()
+	if e == nil {
+		return
+	}
 	now.Report = e.reports.progress()
 	s.giveBack(e)
 	w.Header().Set("Content-Type", "application/json")

@@ -24,6 +24,8 @@ type Options struct {
 	Source string
 	// Before is a dataset that this one is compared with; "" is none.
 	Before string
+	// Store is what the fleet's store is called on the command line whose tables are served; "" is none.
+	Store string
 }
 
 const defaultTimeout = 30 * time.Second
@@ -107,6 +109,9 @@ func (s *Server) Handler() http.Handler {
 // ofCurrent answers from the edition that is the current one now.
 func (s *Server) ofCurrent(w http.ResponseWriter, r *http.Request) {
 	e := s.borrow()
+	if e == nil {
+		return
+	}
 	defer s.giveBack(e)
 	e.api.ServeHTTP(w, r)
 }

@@ -199,10 +199,15 @@ func (s *Set) Join(f *File, pid int, library *process.Library) error {
 	if err := s.attachAnchors(f); err != nil {
 		return err
 	}
-	if len(f.detail) == 0 {
-		return nil
+	if len(f.detail) > 0 {
+		if err := s.attach(f, f.detail, s.attachedDetail(f)); err != nil {
+			return err
+		}
 	}
-	return s.attach(f, f.detail, s.attachedDetail(f))
+	if s.running {
+		s.Late.join(pid)
+	}
+	return nil
 }
 
 // Unmap takes a process off every file, but those that it still maps.

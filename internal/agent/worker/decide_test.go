@@ -95,6 +95,19 @@ func TestNoWindowIsTakenInTheCoolDown(t *testing.T) {
 	}
 }
 
+// What failed is why, though the ranks that wait for it were seen first; a peer's window stays the peer's.
+func TestAFailureIsTheReasonOfTheWindowThatWaits(t *testing.T) {
+	for _, c := range []struct{ reason, failure, want string }{
+		{"blocked", "out_of_memory", "out_of_memory"}, {"slow", "died", "died"}, {"blocked", "", "blocked"},
+		{"peer:blocked", "out_of_memory", "peer:blocked"},
+	} {
+		next := planned{reason: c.reason}
+		if next.because(c.failure); next.reason != c.want {
+			t.Errorf("%s, then %q: %s, want %s", c.reason, c.failure, next.reason, c.want)
+		}
+	}
+}
+
 func skipped(taken bool) int64 {
 	if taken {
 		return 0

@@ -199,9 +199,9 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 	defer poll.Stop()
 	defer flush.Stop()
 	defer look.Stop()
-	looked := func(now time.Time) string {
+	looked := func(now time.Time) (failure, reason string) {
 		defer look.Reset(beat.Of(lookEvery))
-		return cmp.Or(k.fail(ctx, now, false, describe), k.look(ctx, now, session.Stats().Lost))
+		return k.fail(ctx, now, false, describe), k.look(ctx, now, session.Stats().Lost)
 	}
 	for {
 		var reason string
@@ -212,7 +212,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 			k.send(ctx)
 			return time.Time{}, "", ended(err)
 		case now := <-look.C:
-			reason = looked(now)
+			reason = cmp.Or(looked(now))
 		case now := <-poll.C:
 			peer = w.asked(ctx, now)
 		case <-flush.C:
@@ -231,7 +231,8 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		for begins := time.After(time.Until(next.start)); begins != nil; {
 			select {
 			case now := <-look.C:
-				looked(now)
+				failure, _ := looked(now)
+				next.because(failure)
 			case <-begins:
 				begins = nil
 			case <-ctx.Done():
@@ -242,7 +243,7 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 		if err := <-over; err != nil {
 			return next.start, "", ended(err)
 		}
-		k.fail(ctx, time.Now(), true, describe)
+		next.because(k.fail(ctx, time.Now(), true, describe))
 		k.send(ctx)
 		k.conclude(ctx, time.Now()) // the next session knows nothing of what is open
 		return next.start, next.reason, nil
@@ -253,6 +254,14 @@ func (w *worker) watch(ctx context.Context) (_ time.Time, reason string, err err
 type planned struct {
 	start  time.Time
 	reason string
+}
+
+// because takes a failure for the window's reason, if there is one: what it brings down, such as ranks that wait, may have
+// been seen first. What a peer asked for stays the peer's.
+func (p *planned) because(failure string) {
+	if failure != "" && !strings.HasPrefix(p.reason, "peer:") {
+		p.reason = failure
+	}
 }
 
 // decide says when a window is taken for a reason of the worker's own ("" is none) or for

@@ -29,6 +29,9 @@ func collectives(r *Recording) ([]Explanation, error) {
 		e.Advice = "Balance the ranks' work there: the same number and size of samples, no work that one rank does alone."
 		return []Explanation{e}, nil
 	}
+	if objects, ok := r.ofObjects(claims, where); ok {
+		return []Explanation{objects}, nil
+	}
 	var calls, mean sql.NullFloat64
 	var name sql.NullString
 	err := r.db.Row(r.ctx, `SELECT sum(weight), avg(bytes), mode(name) FROM span WHERE pid = ? AND layer = 'collective'
@@ -50,6 +53,34 @@ func collectives(r *Recording) ([]Explanation, error) {
 		}
 	}
 	return []Explanation{e}, nil
+}
+
+// ofObjects: most of the time in collectives is in those of Python objects, which pickle them and send the bytes.
+func (r *Recording) ofObjects(claims map[int]float64, where string) (e Explanation, ok bool) {
+	objects := r.withSign(claims, signObjects)
+	if r.sum(objects) <= r.sum(claims)/2 {
+		return e, false
+	}
+	e = Explanation{claims: claims, title: "collectives of Python objects"}
+	at := r.top(objects, innermost)
+	if at != nil {
+		e.Place = at.place()
+	}
+	name := ""
+	if f := r.top(objects, func(row *Row) *Frame {
+		for _, f := range pythonOutermostFirst(row.Stack) {
+			if f.Signs&signObjects != 0 {
+				return f
+			}
+		}
+		return nil
+	}); f != nil {
+		name = " (" + f.name() + ")"
+	}
+	e.sentence = fmt.Sprintf("%s of the time goes to collectives of Python objects%s%s: they pickle the objects, and all ranks wait until "+
+		"the bytes of all are there.", percent(r.share(claims)), name, where)
+	e.Advice = "Send tensors instead (all_gather_into_tensor, all_reduce of sums), only what is needed, and every N steps."
+	return e, true
 }
 
 // leastSkew is by how much of the time ranks must differ in waiting for each other.

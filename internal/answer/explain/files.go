@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,6 +56,18 @@ func inputOutput(r *Recording) ([]Explanation, error) {
 		}
 	}
 	e.sentence = fmt.Sprintf("%s of the time is %s%s.", percent(r.share(claims)), e.title, where)
+	reader, err := r.slowReader(doing[0])
+	if err != nil {
+		return nil, err
+	}
+	if reader != "" {
+		e.title = "writing to " + reader
+		e.sentence = fmt.Sprintf("%s of the time is writing to %s%s, whose reader is slower than the job writes.", percent(r.share(claims)),
+			reader, where)
+		e.Advice = "Write less (a higher log level, fewer or shorter lines), make the reader faster, or write from another thread " +
+			"(logging's QueueHandler)."
+		return []Explanation{e}, nil
+	}
 	if n := r.heavyPart(claims); n != "" {
 		e.Evidence = n
 	}
@@ -67,6 +80,20 @@ func inputOutput(r *Recording) ([]Explanation, error) {
 		e.Advice = "Read ahead or cache what is read, write in larger pieces, or do it from another thread."
 	}
 	return []Explanation{e}, nil
+}
+
+// slowReader is what most of a thread's time in writes goes to, where that is no file: a write there waits until another
+// process has read; "" else.
+func (r *Recording) slowReader(call string) (string, error) {
+	if r.db == nil || !strings.Contains(call, "write") {
+		return "", nil
+	}
+	var kind sql.NullString
+	if err := r.db.Row(r.ctx, `SELECT max_by(kind, ns) FROM (SELECT kind, sum(waited_ns) AS ns FROM io
+		WHERE pid = ? AND tid = ? AND operation = 'write' GROUP BY kind)`, []any{r.Pace.PID, r.Pace.TID}, &kind); err != nil {
+		return "", err
+	}
+	return map[string]string{"pipe": "a pipe", "socket": "a socket"}[kind.String], nil
 }
 
 // heavyPart says in which rare steps most of a claim lies, "" if it lies in all.

@@ -55,6 +55,7 @@ const (
 	signListScan                     // a list or tuple is searched from its front
 	signListShift                    // a list's elements are moved to make or close a gap
 	signCompress                     // data is compressed or unpacked
+	signObjects                      // a collective of Python objects
 )
 
 // interpreterModule are the files that CPython itself is in: a program, or a library.
@@ -102,6 +103,7 @@ var signTable = []sign{
 	{signAnomaly, "python", "", `torch/autograd/anomaly_mode\.py$`, ""},
 	{signCollective, "python", "",
 		`torch/distributed/(distributed_c10d|c10d_logger|_functional_collectives)\.py$|(^|/)(horovod|mpi4py|deepspeed/comm)/`, ""},
+	{signObjects, "python", `^(all_gather|gather|broadcast|scatter|send|recv)_object(s|_list)?$`, `torch/distributed/`, ""},
 	{signCollective, "native", `^(c10d|gloo|nccl|mpi)::|^(nccl|rccl|MPI_|PMPI_)[A-Z]`, "", ""},
 	{signLock, "native",
 		`^(lock_)?PyThread_acquire_lock|^(acquire_timed|lock_acquire|rlock_acquire|lock_PyThread_acquire_lock|rlock_acquire_locked|_PyMutex_Lock.*|PyMutex_Lock.*)`, "", ""},

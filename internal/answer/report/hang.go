@@ -46,10 +46,17 @@ func (b *builder) stands() {
 	if b.stood == nil || len(b.stood.Standing) == 0 || b.explained.Idles() {
 		return
 	}
-	if b.report.Hang == nil && b.spans+b.samples > 0 && (len(all) == 0 || all[0].Kind != "nothing_moves") {
+	if b.report.Hang == nil && b.moved() && (len(all) == 0 || all[0].Kind != "nothing_moves") {
 		return // a main thread that waits for others while they work
 	}
 	b.report.Standing = b.stood.Standing
+}
+
+// moved reports whether anything did. A wait that is looked at again and again has samples, too.
+func (b *builder) moved() bool {
+	var samples int64
+	err := b.db.Row(b.ctx, "SELECT count(*) FROM sample WHERE state = 'on_cpu'", nil, &samples)
+	return err != nil || b.spans+samples > 0
 }
 
 // standingSection has the stacks of who stands where.

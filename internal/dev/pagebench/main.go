@@ -30,15 +30,16 @@ import (
 
 func main() {
 	sizes := flag.String("spans", "1000000", "how many calls the recordings have, with commas between")
+	ranks := flag.String("ranks", "", "how many ranks and steps the jobs of a store have, as 10000x200, with commas between")
 	dir := flag.String("dir", "", "where the recordings are kept and found again (default: made and removed)")
 	flag.Parse()
-	if err := run(*sizes, *dir); err != nil {
+	if err := run(*sizes, *ranks, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, "pagebench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(sizes, dir string) error {
+func run(sizes, ranks, dir string) error {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "pagebench-")
 		if err != nil {
@@ -47,9 +48,12 @@ func run(sizes, dir string) error {
 		defer os.RemoveAll(made)
 		dir = made
 	}
+	if sizes == "0" {
+		return measureMaps(ranks, dir)
+	}
 	fmt.Println("| calls | build | calls/s | B/call | finest level kept | whole, warm | windows from files, median and longest | first " +
-		"paint | timeline drawn |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+		"paint | timeline drawn | frames: median, 95 %, longest |")
+	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for text := range strings.SplitSeq(sizes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -65,7 +69,7 @@ func run(sizes, dir string) error {
 			return err
 		}
 	}
-	return nil
+	return measureMaps(ranks, dir)
 }
 
 const epoch = 1_790_000_000_000_000_000
@@ -165,49 +169,53 @@ func measure(path string, n int) error {
 		fine = append(fine, t)
 	}
 	slices.Sort(fine)
-	painted, drawn, err := paint(path)
+	painted, drawn, gestured, err := paint(path, page.Options{}, "timeline")
 	if err != nil && !errors.Is(err, browser.ErrNone) {
 		return err
 	}
 	level := p.Progress().Lowest
-	fmt.Printf("| %d | %.1f s | %.2f M | %.1f | %d (%v) | %.1f ms | %.0f and %.0f ms | %s | %s |\n", n, took.Seconds(),
+	fmt.Printf("| %d | %.1f s | %.2f M | %.1f | %d (%v) | %.1f ms | %.0f and %.0f ms | %s | %s | %s |\n", n, took.Seconds(),
 		float64(total)/took.Seconds()/1e6, bytes,
-		level, time.Duration(pyramid.Width(level)), ms(whole), ms(fine[len(fine)/2]), ms(fine[len(fine)-1]), painted, drawn)
+		level, time.Duration(pyramid.Width(level)), ms(whole), ms(fine[len(fine)/2]), ms(fine[len(fine)-1]), painted, drawn, gestured)
 	return nil
 }
 
 func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
 
-// paint starts a server and a browser, and returns when the browser had painted first and the whole timeline.
-func paint(path string) (first, drawn string, err error) {
+// paint starts a server and a browser, and returns when the browser had painted first and a whole view, and how even its
+// frames are while somebody looks around in it.
+func paint(path string, options page.Options, view string) (first, drawn, gestured string, err error) {
 	tab, cancel, err := browser.Open(context.Background(), 1280, 800)
 	if err != nil {
-		return "no browser", "", err
+		return "no browser", "", "", err
 	}
 	defer cancel()
-	server, err := page.New(path, page.Options{})
+	server, err := page.New(path, options)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	defer server.Close()
 	listener, err := page.Listen(0)
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	go func() { _ = server.Serve(ctx, listener) }()
 	began := time.Now()
-	if err := chromedp.Do(tab, chromedp.Navigate(server.Address(listener.Addr().String(), "timeline"))); err != nil {
-		return "", "", err
+	if err := chromedp.Do(tab, chromedp.Navigate(server.Address(listener.Addr().String(), view))); err != nil {
+		return "", "", "", err
 	}
 	if err := chromedp.Do(tab, chromedp.WaitReady(`main[data-drawn=yes]`)); err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	all := time.Since(began)
 	at, err := chromedp.Run(tab, chromedp.Evaluate[float64](`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`))
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
-	return fmt.Sprintf("%.0f ms", at), fmt.Sprintf("%.1f s", all.Seconds()), nil
+	if gestured, err = frames(tab); err != nil {
+		return "", "", "", err
+	}
+	return fmt.Sprintf("%.0f ms", at), fmt.Sprintf("%.1f s", all.Seconds()), gestured, nil
 }

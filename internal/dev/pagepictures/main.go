@@ -26,10 +26,11 @@ func main() {
 	height := flag.Int("height", 800, "of the window")
 	prefix := flag.String("prefix", "", "of the files' names")
 	source := flag.String("source", "", "directory of source files")
+	fleet := flag.String("store", "", "the fleet's store whose tables the dataset is")
 	before := flag.String("before", "", "dataset to compare with")
 	dark := flag.Bool("dark", false, "for a browser that prefers dark pages")
 	flag.Parse()
-	if err := run(flag.Arg(0), *dir, *prefix, page.Options{Source: *source, Before: *before}, strings.Split(*links, ";"), *width, *height,
+	if err := run(flag.Arg(0), *dir, *prefix, page.Options{Source: *source, Before: *before, Store: *fleet}, strings.Split(*links, ";"), *width, *height,
 		*dark); err != nil {
 		fmt.Fprintln(os.Stderr, "pagepictures:", err)
 		os.Exit(1)

@@ -106,6 +106,15 @@ func Read(ctx context.Context, db *dataset.DB, job string) (*Upload, error) {
 	return u, nil
 }
 
+// Steps are the training steps of each process of a dataset, as Read has them.
+func Steps(ctx context.Context, db *dataset.DB) ([]pattern.Step, error) {
+	threads, err := timeline.Steps(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return reader{ctx: ctx, db: db}.steps(threads)
+}
+
 // firstStep is when the first training step began, after warm-up.
 func firstStep(threads []timeline.Thread) (first int64, ok bool) {
 	for _, t := range threads {

@@ -6,6 +6,9 @@ import { timeline } from "./timeline.js";
 import { flame } from "./flame.js";
 import { source } from "./source.js";
 
+// A fleet's store has no events: these are the views that it has.
+const ofStores = ["map", "sql", "schema"];
+
 const views = [
   { name: "live", title: "Live", key: "l", load: () => import("./live.js"), when: (d) => d.recording },
   { name: "overview", title: "Overview", key: "1", open: overview },
@@ -14,11 +17,12 @@ const views = [
   { name: "source", title: "Source", key: "4", open: source },
   { name: "operators", title: "Operators", key: "5", load: () => import("./operators.js") },
   { name: "path", title: "Critical path", key: "6", load: () => import("./path.js") },
+  { name: "map", title: "Job map", key: "j", load: () => import("./map.js"), when: (d) => d.store || d.ranks > 1 },
   { name: "memory", title: "Memory", key: "7", load: () => import("./memory.js") },
   { name: "sql", title: "SQL", key: "8", load: () => import("./sql.js") },
   { name: "schema", title: "Schema", key: "9", load: () => import("./schema.js") },
   { name: "diff", title: "Comparison", key: "0", load: () => import("./diff.js"), when: (d) => d.before },
-];
+].map((v) => ({ ...v, when: (d) => (!d.store || ofStores.includes(v.name)) && (!v.when || v.when(d)) }));
 
 const main = document.getElementById("main");
 const notice = document.getElementById("notice");
@@ -28,7 +32,7 @@ let shown = null; // the view on the page: {name, close?, link?, keys?}
 // The address says what is shown: #timeline?from=1ms&to=2ms
 function place() {
   const [name, query] = location.hash.slice(1).split("?");
-  return { name: views.some((v) => v.name === name) ? name : "overview", query: new URLSearchParams(query ?? "") };
+  return { name: views.some((v) => v.name === name) ? name : dataset?.store ? "map" : "overview", query: new URLSearchParams(query ?? "") };
 }
 
 // go opens a view; the browser's Back returns from it.
@@ -84,7 +88,7 @@ export function say(sentence, ...more) {
 }
 
 const commonKeys = [
-  ["1 … 9, 0", "a view; L is the live one of a recording that is being made"],
+  ["1 … 9, 0", "a view; L is the live one of a recording that is being made, J the map of a job of several ranks"],
   ["?", "this list"],
   ["Esc", "close, or drop the selection"],
 ];
@@ -149,7 +153,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (!lettersOn() && /^Key/.test(event.code)) return;
-  const view = views.find((v) => v.key === event.key && (!v.when || (dataset && v.when(dataset))));
+  const view = views.find((v) => v.key === event.key && dataset && v.when(dataset));
   if (view) {
     go(view.name);
     event.preventDefault();
@@ -210,7 +214,7 @@ function facts() {
   const node = document.getElementById("facts");
   node.textContent = parts.join(" · ");
   node.title = dataset.root;
-  const links = views.filter((v) => !v.when || v.when(dataset));
+  const links = views.filter((v) => v.when(dataset));
   const nav = document.getElementById("views");
   if (nav.childElementCount === links.length) return;
   nav.replaceChildren(

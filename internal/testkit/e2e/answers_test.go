@@ -75,10 +75,14 @@ func TestPlantedProblemsAreFoundAtTheirLine(t *testing.T) {
 				Headroom *float64 `json:"headroom_ms"`
 			}
 			harness.Ask(t, &found, "findings", r.Dataset, "--json")
-			if len(found) == 0 || found[0].Rule != rule {
+			first := 0
+			for first < len(found) && found[first].Rule == "cpu_contention" { // of the machine, whatever is planted
+				first++
+			}
+			if first == len(found) || found[first].Rule != rule {
 				t.Fatalf("want %s first, got %+v", rule, found)
 			}
-			f := found[0]
+			f := found[first]
 			if f.File == nil || filepath.Base(*f.File) != "planted.py" || f.Line == nil || *f.Line != r.Truth.Line {
 				t.Errorf("not at line %d: %+v", r.Truth.Line, f)
 			}

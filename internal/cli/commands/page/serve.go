@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -16,13 +17,14 @@ import (
 
 	"github.com/ebpfprof/ebpfprof/internal/cli"
 	"github.com/ebpfprof/ebpfprof/internal/cli/commands/answer"
+	"github.com/ebpfprof/ebpfprof/internal/fleet/store"
 	"github.com/ebpfprof/ebpfprof/internal/page"
 	"github.com/ebpfprof/ebpfprof/internal/text/printable"
 )
 
 const serveDescription = `Serves a page over one dataset on a free port of this machine's loopback and prints its address: the verdict,
 explanations, phases, step times and findings of report; a timeline that zooms from the whole recording to one call,
-with the findings marked on it; flame graphs; your Python source with the time of each line; operators and kernels; and
+with the findings marked on it; a map of ranks by steps; flame graphs; your Python source with the time of each line; operators and kernels; and
 SQL. The page only reads the dataset and loads nothing from elsewhere. It ends with Ctrl-C or with the terminal. Without
 a path it serves the newest dataset in this directory. It follows a dataset that is being recorded; attach --serve starts
 it with the recording, whose files are then written every two seconds.
@@ -32,6 +34,7 @@ socket with SSH:
 
    ebpfprof serve DATASET --open
    ebpfprof serve BEFORE AFTER               # shows AFTER, and what differs from BEFORE
+   ebpfprof serve STORE                      # the map of a fleet's jobs
    ebpfprof serve DATASET --port 8080        # and there: ssh -L 8080:127.0.0.1:8080 HOST
    ebpfprof serve DATASET --socket ./page    # and there: ssh -L 8080:$PWD/page HOST`
 
@@ -40,7 +43,7 @@ func ServeCommand() *urfave.Command {
 	return &urfave.Command{
 		Name:        "serve",
 		Usage:       "show a dataset in a browser",
-		ArgsUsage:   "[DATASET | BEFORE AFTER]",
+		ArgsUsage:   "[DATASET | BEFORE AFTER | STORE]",
 		Description: serveDescription,
 		Flags: []urfave.Flag{
 			&urfave.IntFlag{Name: "port", Usage: "listen on `PORT` of 127.0.0.1", DefaultText: "any free one"},
@@ -73,6 +76,9 @@ func runServe(c *urfave.Context) error {
 		return err
 	}
 	options := page.Options{Idle: c.Duration("idle"), Source: c.String("source"), Before: before}
+	if path, err = storeOrDataset(path, &options); err != nil {
+		return err
+	}
 	var server *page.Server
 	ctx := c.Context
 	if c.Bool("recorder") {
@@ -144,6 +150,22 @@ func served(c *urfave.Context) (path, before string, err error) {
 	}
 	path, err = answer.PathOrNewest(c)
 	return path, "", err
+}
+
+// storeOrDataset is the directory that has the tables: of a fleet's store the one with its version.
+func storeOrDataset(path string, o *page.Options) (string, error) {
+	if store.IsBucket(path) {
+		return "", cli.Usagef("serve shows a store in a directory: fleet report %s --format html -o FILE writes a page about a bucket", path)
+	}
+	tables := filepath.Join(path, store.Version)
+	if _, err := os.Stat(filepath.Join(tables, "worker_step")); err != nil {
+		return path, nil
+	}
+	if o.Before != "" {
+		return "", cli.Usagef("serve compares two datasets, and %s is a fleet's store: fleet compare answers that", path)
+	}
+	o.Store = path
+	return tables, nil
 }
 
 // listen returns the listener and the host that the printed address has.
