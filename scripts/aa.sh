@@ -8,7 +8,7 @@ rounds=${1:-2}
 shift $(($# > 0))
 jobs=("$@")
 [ ${#jobs[@]} -gt 0 ] || jobs=("mlp.py --seconds 120" "transformer.py --seconds 120" "resnet.py --seconds 120"
-	"trainer.py --seconds 120" "loops.py --loop accumulate --epochs 100000" "inference.py decode --requests 1000000")
+	"planted.py --problem none --steps 1000000" "loops.py --loop accumulate --epochs 100000" "inference.py decode --requests 1000000")
 tracer=$(realpath "${B:-bin/ebpfprof}") python=${PY:-python3}
 dir=$(mktemp -d)
 job=

@@ -18,9 +18,9 @@ import (
 
 // Where watching each switch of a thread costs too much, waits are sampled: the threads of
 // the job that stand are looked at some times a second, from outside, so that the cost goes
-// with the threads and not with their switches. Each thread that did not run between two
-// looks, as far apart as the shortest wait that is recorded, has a sample that stands for
-// the time since the sample before. So has one that could run and had no CPU, be it another's
+// with the threads and not with their switches. Each thread that stands at the same place of
+// its code at two looks, as far apart as the shortest wait that is recorded, has a sample that
+// stands for the time since the sample before. So has one that could run and had no CPU, be it another's
 // or taken by a quota.
 
 const (
@@ -112,7 +112,7 @@ func (l *waitLook) take(pids []int, turn int, weight time.Duration) {
 	var waiting []decode.SampledWait
 	for i := range after {
 		r := &after[i]
-		if b := stood[r.Start.Tid]; b == nil || !stands(r) || !sameStand(b, r) {
+		if b := stood[r.Start.Tid]; b == nil || !stands(b) || !stands(r) || !sameCall(b, r) {
 			continue
 		}
 		w := decode.SampledWait{TaskRegisters: *r}
@@ -140,6 +140,12 @@ func promptly() (restore func()) {
 		return func() {}
 	}
 	return func() { _ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-was) } // the system call gives 20 less the nice value
+}
+
+// sameCall reports whether a thread is where it was, though it may have run in between: a write to a full pipe wakes for
+// each piece that is read, and is one wait.
+func sameCall(a, b *bpf.TasksTaskRegisters) bool {
+	return a.Start.Sp == b.Start.Sp && a.Start.Pc == b.Start.Pc
 }
 
 // stands reports whether a thread is on no CPU.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ebpfprof/ebpfprof/bpf"
 )
 
 func TestLooksAtWaitsRestByWhatTheyUsedOfACPU(t *testing.T) {
@@ -17,6 +19,20 @@ func TestLooksAtWaitsRestByWhatTheyUsedOfACPU(t *testing.T) {
 		if got := restAfterLook(c.used, 0.05).Round(time.Microsecond); got != c.want {
 			t.Errorf("a look that used %s rests for %s, want %s", c.used, got, c.want)
 		}
+	}
+}
+
+func TestAWaitThatWakesWithinItsCallIsOneWait(t *testing.T) {
+	at := func(sp, pc, switches uint64) *bpf.TasksTaskRegisters {
+		r := &bpf.TasksTaskRegisters{Switches: switches}
+		r.Start.Sp, r.Start.Pc = sp, pc
+		return r
+	}
+	if !sameCall(at(1, 2, 3), at(1, 2, 9)) {
+		t.Error("a call that woke in between is taken for another one")
+	}
+	if sameCall(at(1, 2, 3), at(1, 4, 3)) || sameCall(at(1, 2, 3), at(8, 2, 3)) {
+		t.Error("another place in the code is taken for the same one")
 	}
 }
 

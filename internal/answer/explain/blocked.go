@@ -11,7 +11,8 @@ import (
 func blocked(r *Recording) (found []Explanation, err error) {
 	elsewhere := signLoaderNext | signLoaderStart | signSave | signCollective | signDeviceSync | signCompile | signOpenMP
 	waits := r.rows(func(row *Row) bool {
-		if row.OnCPU || row.Cause != "syscall" || row.Stack.Has(elsewhere) || row.isGIL() || row.waitsForBackward() {
+		if row.OnCPU || row.Cause != "syscall" || row.Stack.Has(elsewhere) || row.isGIL() || row.waitsForBackward() ||
+			row.Syscall == "futex" && row.Stack.below(signTokenizer|signCompress) { // their threads do that work
 			return false
 		}
 		idle := row.Stack.Has(signSelect) || strings.HasPrefix(row.Syscall, "epoll")
@@ -286,6 +287,12 @@ func (r *Recording) lockAt(e Explanation, at *Frame, claims map[int]float64) (Ex
 		return r.handOverAt(e, at, claims, h, len(wakers) > 0), nil
 	}
 	if h.frame == nil {
+		if in := heaviest(r.Rows, claims, nativePackage, strings.Compare); len(in) > 0 && in[0].ns > r.sum(claims)/2 {
+			e.title = "waiting for a library's threads"
+			e.sentence = fmt.Sprintf("%s of the time the thread waits in %s at %s, for that library's own threads.", percent(r.share(claims)),
+				in[0].of, at.at())
+			e.Advice = "Call it less often, or on less data; more of its threads help only if CPUs are left."
+		}
 		return e, nil
 	}
 	e.sentence = fmt.Sprintf("%s of the time the thread waits for a lock (futex) at %s, while the thread that releases it is at %s%s.",

@@ -68,8 +68,25 @@ func otherRules(r *Recording) (found []Explanation, err error) {
 	} else if is {
 		found = append(found, e)
 	}
-	found = append(found, r.knownCosts()...)
-	return append(found, r.fromFindings()...), nil
+	known := r.knownCosts()
+	found = append(found, known...)
+	for _, e := range r.fromFindings() {
+		if !r.named(known, &e) {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// named reports whether what stacks show explains most of what a finding accuses: copy.deepcopy clones tensors, which is no
+// change of their layout.
+func (r *Recording) named(known []Explanation, e *Explanation) bool {
+	for i := range known {
+		if r.shared(known[i].claims, e.claims) > r.sum(e.claims)/2 {
+			return true
+		}
+	}
+	return false
 }
 
 // knownCosts are what stacks show below a line of the user's code.
