@@ -69,6 +69,7 @@ func TestTheHangView(t *testing.T) {
 	// Of rank 2, which has come to number 4, the numbers 5 to 7 are open.
 	b.until(`document.querySelectorAll(".ranks .absent").length === 3`)
 	b.until(`document.querySelector("pre").textContent.includes("read_sample  /job/data.py:9")`)
+	b.until(`document.querySelector("td.place a").getAttribute("href") === "#source?place=" + encodeURIComponent("/job/data.py:9")`)
 	b.clean()
 }
 

@@ -4,21 +4,21 @@ import { json } from "./api.js";
 import { el, svg, count, digits, command } from "./text.js";
 import { quoted } from "./overview.js";
 
-export function hang({ main, dataset, go }) {
+export function hang({ main, dataset }) {
   const stop = new AbortController();
   main.append(el("p", { class: "waiting", role: "status" }, "Looking for ranks that wait …"));
   const load = () =>
     json("/api/hang", { signal: stop.signal })
-      .then((d) => main.replaceChildren(...sections(d, go), command(`ebpfprof fleet hang ${quoted(dataset.root)}`)))
+      .then((d) => main.replaceChildren(...sections(d), command(`ebpfprof fleet hang ${quoted(dataset.root)}`)))
       .catch((e) => e.name !== "AbortError" && main.replaceChildren(el("p", { class: "failed", role: "alert" }, e.message)))
       .finally(() => !stop.signal.aborted && (main.dataset.drawn = "yes"));
   load();
   return { grew: load, close: () => stop.abort() };
 }
 
-function sections(d, go) {
+function sections(d) {
   const groups = d.groups ?? [];
-  const nodes = groups.flatMap((g) => group(g, go));
+  const nodes = groups.flatMap(group);
   if (d.unseen)
     nodes.push(
       el("h2", {}, "Waits in collectives whose begin was not recorded"),
@@ -33,7 +33,7 @@ function sections(d, go) {
 
 const mostDrawn = 200; // ranks, the missing ones first
 
-function group(g, go) {
+function group(g) {
   const name = g.name || "a group";
   const missing = g.missing.length;
   const who = g.missing.map((r) => r.rank).slice(0, 8).join(", ") + (missing > 8 ? ", …" : "");
@@ -48,7 +48,7 @@ function group(g, go) {
     el("section", { class: "verdict" }, el("h2", {}, "Hang"), el("p", { class: "first" }, sentence)),
     grid(g, rows.slice(0, mostDrawn)),
     rows.length > mostDrawn ? el("p", { class: "note" }, `The first ${mostDrawn} of ${count(rows.length)} ranks are drawn.`) : null,
-    table(rows, go),
+    table(rows),
     ...g.missing.filter((r) => r.threads?.length).map((r) => stacks(`Rank ${r.rank}, which is missing`, r.threads)),
   ].filter(Boolean);
 }
@@ -100,7 +100,7 @@ function grid(g, rows) {
   );
 }
 
-function table(rows, go) {
+function table(rows) {
   return el(
     "table",
     {},
@@ -117,7 +117,7 @@ function table(rows, go) {
           el("td", { class: "number" }, r.last_number === null ? "not known" : String(r.last_number)),
           el("td", {}, r.collective ?? ""),
           el("td", {}, `${r.host ?? ""} ${r.pid ?? "not in the recording"}`.trim()),
-          el("td", { class: "place" }, place(r, go)),
+          el("td", { class: "place" }, place(r)),
         ),
       ),
     ),
@@ -126,8 +126,8 @@ function table(rows, go) {
 
 function place(r) {
   if (!r.place) return "not known";
-  const line = /^(.+):(\d+)$/.exec(r.place);
-  const link = line ? el("a", { href: `#source?place=${encodeURIComponent(r.place)}` }, r.place) : r.place;
+  const line = /^(.+:\d+)(.*)$/.exec(r.place); // and the function
+  const link = line ? el("span", {}, el("a", { href: `#source?place=${encodeURIComponent(line[1])}` }, line[1]), line[2]) : r.place;
   return r.sampled ? el("span", {}, link, " (its last sample)") : link;
 }
 
