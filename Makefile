@@ -11,7 +11,7 @@ LDFLAGS    := -s -w -X github.com/ebpfprof/ebpfprof/internal/version.Version=$(V
 export EBPFPROF_CACHE := $(CACHE)
 export PATH := $(PATH):/usr/sbin:/sbin
 
-.PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix \
+.PHONY: all cupti help check formatted build exam demo s3 promtool test test-unit test-kernel soak test-matrix matrix axe-core \
 	matrix-tools generate check-generated lint bench bench-before fuzz deps torch jax python py-spy readers notebook-tools \
 	wheel nfpm release runtimes native checks helm libbpf musl-python manifests cluster clean
 
@@ -52,6 +52,10 @@ deps: ## install Debian's packages that the tests and the demo trace
 # PyPI's PyTorch, large, kept in $(CACHE) outside of the repository.
 torch: ## install PyPI's PyTorch into the cache
 	@$(STEP) "fetching PyPI's PyTorch, 3 to 10 min the first time" scripts/torch-venv.sh
+
+# axe-core checks the page's accessibility; it is kept in $(CACHE).
+axe-core: ## fetch axe-core into the cache
+	@scripts/axe-core.sh
 
 # A CPython that Debian 12 has not, kept in $(CACHE) with its own C library.
 python: ## install CPython 3.14 into the cache
@@ -187,7 +191,7 @@ test: ## everything: install, build, generate, lint, all tests (root)
 	@mkdir -p bin && rm -f $(STAGES)
 	@$(STAGE) "Debian's packages, some minutes the first time" $(MAKE) -s deps
 	@$(STAGE) "what the tests need is fetched and built and the source checked, 5 to 15 min the first time and 3 later" \
-		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf musl-python
+		$(MAKE) -s -j 3 torch checks runtimes native python s3 promtool libbpf musl-python axe-core
 	@$(STAGE) "unit tests with the race detector beside what the next stages need, about 8 min" $(MAKE) -s -j 2 test-unit jax py-spy readers notebook-tools
 	@$(MAKE) -s test-kernel
 	@$(STAGE) "the soak and the tests with other readers, of the chart and the programs on four kernels, about 6 min" \

@@ -84,7 +84,16 @@ func browseWith(t *testing.T, path string, o page.Options) *tab {
 // open shows a view in a fresh page.
 func (b *tab) open(link string) {
 	b.t.Helper()
-	b.do(chromedp.Navigate("about:blank"), chromedp.Navigate(b.server.Address(b.address, link)))
+	b.do(chromedp.Navigate("about:blank"))
+	for { // chromium gives up when the machine gets or loses a network, as it does beside other tests
+		err := chromedp.Do(b.ctx, chromedp.Navigate(b.server.Address(b.address, link)))
+		if err == nil {
+			break
+		}
+		if !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
+			b.t.Fatal(err)
+		}
+	}
 	b.until(`document.querySelector("main[data-drawn=yes]") !== null`)
 }
 

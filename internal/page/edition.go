@@ -109,6 +109,7 @@ func (s *edition) handler() http.Handler {
 	api.Handle("GET /api/map", s.answer(s.jobMap))
 	api.Handle("GET /api/map/cells", http.HandlerFunc(s.mapCells))
 	api.Handle("GET /api/map/step", s.answer(s.mapStep))
+	api.Handle("GET /api/hang", http.HandlerFunc(s.hang))
 	api.Handle("GET /api/diff", http.HandlerFunc(s.diff))
 	api.Handle("GET /api/memory", http.HandlerFunc(s.memory))
 	api.Handle("GET /api/critical-path", http.HandlerFunc(s.criticalPath))

@@ -167,6 +167,7 @@ kubectl -n profiling create secret generic fleet --from-file="fleet.key=$dir/run
 say "The chart is installed, with a bucket in the cluster (versitygw) for its store."
 shown "$helm" install fleet deploy/helm/ebpfprof-agent --namespace profiling --values scripts/cluster/agent.yaml --set "image.tag=$version" \
 	--set "config.store=$store" --set "config.spool=/var/lib/ebpfprof/spool" --set "stateDir=$dir/run/state" --wait --timeout 3m
+kubectl -n profiling rollout status daemonset/fleet-ebpfprof-agent --timeout=180s >/dev/null
 shown kubectl -n profiling get pods -o 'custom-columns=NAME:.metadata.name,STATUS:.status.phase,CAPABILITIES:.spec.containers[0].securityContext.capabilities.add,PRIVILEGED:.spec.containers[0].securityContext.privileged'
 
 say "A pod trains: Debian's PyTorch, one process. The agent calls the job by its namespace, pod and container."

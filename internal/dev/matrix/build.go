@@ -45,6 +45,9 @@ func build(directory, arch string, long bool) error {
 			return fmt.Errorf("building %s for %s: %w: %s", t.pkg, arch, err, bytes.TrimSpace(out))
 		}
 	}
+	if libbpfHere(arch) {
+		return buildLibbpf(directory, arch)
+	}
 	return nil
 }
 
@@ -132,7 +135,11 @@ func base(directory, arch string, long bool, p *packages) (at string, err error)
 		}
 		a.debian(deb)
 	}
-	for _, name := range []string{"agent", "tracer.test"} {
+	programs := []string{"agent", "tracer.test"}
+	if libbpfHere(arch) {
+		programs = append(programs, libbpfTest)
+	}
+	for _, name := range programs {
 		a.file("usr/bin/"+name, filepath.Join(directory, name+"-"+arch), 0o755)
 	}
 	if long {

@@ -16,6 +16,8 @@ type kernel struct {
 	version string // of the package: another one is another kernel
 	short   bool   // part of the short form
 	ends    bool   // the oldest or the newest of its architecture
+	// asCompiled: the tracer changes nothing of its programs for it, so that libbpf can load them.
+	asCompiled bool
 	// without are sets of features, by their keys with commas between them, that the long
 	// form switches off: the kernels that cannot be had, from the side of newer ones.
 	without []string
@@ -31,10 +33,12 @@ var kernels = []kernel{
 	{name: "6.12-amd64", arch: "amd64", Package: "linux-image-6.12.117+deb12-cloud-amd64-unsigned", version: "6.12.117-1~deb12u1",
 		// Without its guard Debian's 6.12, which has private stacks, is refused; so 6.2 to 6.9 are not to be had from this side.
 		without: []string{"uprobe_multi", "dynamic_hash", "uprobe_multi,dynamic_hash", "preempt_guard"}},
-	{name: "6.18-amd64", arch: "amd64", Package: "linux-image-6.18.15+deb13-cloud-amd64", version: "6.18.15-1~bpo13+1"},
-	{name: "6.19-amd64", arch: "amd64", Package: "linux-binary-6.19.14+deb13-cloud-amd64", version: "6.19.14-1~bpo13+1", short: true},
-	{name: "7.0-amd64", arch: "amd64", Package: "linux-binary-7.0.13+deb13-cloud-amd64", version: "7.0.13-1~bpo13+1"},
-	{name: "7.3-amd64", arch: "amd64", Package: "linux-binary-7.3.4+deb13-cloud-amd64", version: "7.3.4-1~bpo13+1", ends: true},
+	{name: "6.18-amd64", arch: "amd64", Package: "linux-image-6.18.15+deb13-cloud-amd64", version: "6.18.15-1~bpo13+1", asCompiled: true},
+	{name: "6.19-amd64", arch: "amd64", Package: "linux-binary-6.19.14+deb13-cloud-amd64", version: "6.19.14-1~bpo13+1", short: true,
+		asCompiled: true},
+	{name: "7.0-amd64", arch: "amd64", Package: "linux-binary-7.0.13+deb13-cloud-amd64", version: "7.0.13-1~bpo13+1", asCompiled: true},
+	{name: "7.3-amd64", arch: "amd64", Package: "linux-binary-7.3.4+deb13-cloud-amd64", version: "7.3.4-1~bpo13+1", ends: true,
+		asCompiled: true},
 	{name: "6.1-arm64", arch: "arm64", Package: "linux-image-6.1.0-56-cloud-arm64-unsigned", version: "6.1.192-2", short: true, ends: true},
 	{name: "6.12-arm64", arch: "arm64", Package: "linux-image-6.12.117+deb12-cloud-arm64-unsigned", version: "6.12.117-1~deb12u1"},
 	{name: "7.3-arm64", arch: "arm64", Package: "linux-binary-7.3.4+deb13-cloud-arm64", version: "7.3.4-1~bpo13+1", short: true, ends: true},

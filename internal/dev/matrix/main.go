@@ -83,7 +83,7 @@ func run(names string, o options) error {
 		s.checks = append(slices.Clone(shortChecks), longChecks...)
 		s.machine.megabytes, s.machine.limit = 6144, 40*time.Minute
 	}
-	s.long = !o.short
+	s.long, s.libbpf = !o.short, o.do == ""
 	s.only = strings.FieldsFunc(o.only, func(r rune) bool { return r == ',' })
 	if o.do != "" {
 		s.checks, o.write = []check{{"command", o.do, readCommand, false}}, false
@@ -170,6 +170,7 @@ type suite struct {
 	machine   machine
 	checks    []check
 	long      bool
+	libbpf    bool              // kernels of this processor load objects by libbpf too, if it is built
 	guests    int               // at once; 0 stands for one
 	only      []string          // how the names of the checks to do begin; all if none
 	bases     map[string]string // initramfs by architecture
@@ -259,6 +260,9 @@ func (s *suite) of(k kernel) (checks []check) {
 		if !c.ends || k.ends {
 			checks = append(checks, c)
 		}
+	}
+	if s.libbpf && k.asCompiled && libbpfHere(k.arch) {
+		checks = append(checks, libbpfCheck(s.long))
 	}
 	if s.long {
 		for _, keys := range k.without {

@@ -69,7 +69,7 @@ function parts(d, dataset) {
       el(
         "table",
         {},
-        el("thead", {}, el("tr", {}, ...["", "before", "after", ""].map((h) => el("th", { scope: "col" }, h)))),
+        el("thead", {}, el("tr", {}, ...["", "before", "after", ""].map((h) => (h === "" ? el("td") : el("th", { scope: "col" }, h))))),
         el(
           "tbody",
           {},

@@ -168,7 +168,7 @@ class Flame {
           el(
             "tr",
             {},
-            ...["function", "kind", "self", "", "with what it calls", ""].map((h) => el("th", { scope: "col" }, h)),
+            ...["function", "kind", "self", "share", "with what it calls", "share of it"].map((h) => el("th", { scope: "col" }, h)),
           ),
         ),
         el("tbody", {}, ...d.functions.slice(0, 30).map(row)),

@@ -12,7 +12,7 @@ export class Marks {
     this.wanted = null; // {text, query, finding?}
     this.places = null;
     this.findings = [];
-    this.choice = el("select", { "aria-label": "mark", onchange: () => this.choose(this.choice.value) }, el("option", { value: "" }, "no marks"));
+    this.choice = el("select", { "aria-label": "mark", onchange: () => this.choose(this.choice.value), onfocus: () => this.load() }, el("option", { value: "" }, "no marks"));
     const tool = (label, title, f) => el("button", { type: "button", class: "small", title, onclick: f }, label);
     this.node = el(
       "span",
@@ -27,6 +27,8 @@ export class Marks {
 
   // load offers the findings of the report; that may take as long as a report takes.
   async load() {
+    if (this.loading) return;
+    this.loading = true;
     try {
       const report = await json("/api/report", { signal: this.t.stop.signal });
       this.findings = report.findings;
@@ -39,7 +41,7 @@ export class Marks {
       if (this.wanted) this.wanted.finding = this.findings[this.wanted.number];
       this.t.changed();
     } catch {
-      /* the overview says what is wrong with the report */
+      this.loading = false; // the overview says what is wrong with the report
     }
   }
 

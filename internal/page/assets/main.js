@@ -18,6 +18,7 @@ const views = [
   { name: "operators", title: "Operators", key: "5", load: () => import("./operators.js") },
   { name: "path", title: "Critical path", key: "6", load: () => import("./path.js") },
   { name: "map", title: "Job map", key: "j", load: () => import("./map.js"), when: (d) => d.store || d.ranks > 1 },
+  { name: "hang", title: "Hang", key: "h", load: () => import("./hang.js"), when: (d) => d.ranks > 1 },
   { name: "memory", title: "Memory", key: "7", load: () => import("./memory.js") },
   { name: "sql", title: "SQL", key: "8", load: () => import("./sql.js") },
   { name: "schema", title: "Schema", key: "9", load: () => import("./schema.js") },
@@ -88,7 +89,7 @@ export function say(sentence, ...more) {
 }
 
 const commonKeys = [
-  ["1 … 9, 0", "a view; L is the live one of a recording that is being made, J the map of a job of several ranks"],
+  ["1 … 9, 0", "a view; L is the live one of a recording that is being made, J the map of a job of several ranks, H its hang"],
   ["?", "this list"],
   ["Esc", "close, or drop the selection"],
 ];

@@ -29,7 +29,6 @@ export function map(page) {
     ],
     key: (event) => m.key(event),
     move: (query) => m.restore(query),
-    grew: () => m.load(),
     close: () => m.close(),
   };
 }
@@ -161,6 +160,8 @@ class JobMap {
       this.list();
       if (meta.ranks === 0) {
         this.say("No process of this recording has steps: there is nothing to compare.");
+        this.box.hidden = true;
+        this.table.replaceChildren();
         this.main.dataset.drawn = "yes";
         return;
       }

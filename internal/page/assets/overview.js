@@ -366,7 +366,9 @@ function thin(values, most) {
   return out;
 }
 
-const head = (...titles) => el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t))));
+// head is a table's; a column without a title has no header cell.
+export const head = (...titles) =>
+  el("thead", {}, el("tr", {}, ...titles.map((t) => (t === "" ? el("td") : el("th", { scope: "col" }, t)))));
 
 function table(title, rows, columns, all) {
   if (rows.length === 0) return null;

@@ -129,7 +129,7 @@ class Timeline {
       } else {
         this.wanted(true);
         this.loadSteps();
-        if (!this.dataset.recording) this.marks.load(); // a report every few seconds would take the job's CPU
+        if (!this.dataset.recording) this.marks.load(); // else when somebody turns to them: a report takes the job's CPU
       }
     } catch (error) {
       if (error.name !== "AbortError") this.say(error.message);
