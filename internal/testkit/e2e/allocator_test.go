@@ -71,8 +71,9 @@ func TestTotalsOfASlicedAllocatorAreExact(t *testing.T) {
 		}
 		// Within a slice nothing is missing: there are no more gaps than slices.
 		begun := r.Number(t, "SELECT count(*) FROM warning WHERE kind = 'slice'")
-		// How many depends on the price of a hit in this run, which can be half or twice the one that was measured before.
-		if slices < 2 || int64(slices) > begun+1 {
+		// How many depends on the price of a hit in this run, which can be half or twice the one that was measured before, and on
+		// how fast the machine lets the job go on.
+		if slices < 1 || int64(slices) > begun+1 {
 			t.Errorf("the rows have %d gaps, in %d slices", slices, begun)
 		}
 		if len(rows) > len(books)*4/5 {

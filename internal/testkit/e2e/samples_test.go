@@ -92,7 +92,8 @@ func TestMaxFramesKeepsDeeperStacks(t *testing.T) {
 		{[]string{"--max-frames", "128"}, 128, false},
 		{nil, 256, true},
 	} {
-		r := harness.RecordReady(t, c.flags, job...)
+		// Without a budget: waits that are sampled beside busy processes have stacks of at most 128 frames.
+		r := harness.RecordReady(t, append(c.flags, harness.Unbudgeted...), job...)
 		rows := r.Rows(t, `SELECT count(*), count(*) FILTER (stack.status NOT LIKE '%%python_max_frames%%'),
 			max(len([f FOR f IN frames IF f.kind = 'python'])), count(*) FILTER (stack.status LIKE '%%max_frames%%')
 			FROM sample JOIN stack USING (stack_id) WHERE %s = 'leaf' AND %s`, pythonTop, r.Region(t))
