@@ -57,7 +57,7 @@ func openEdition(path string, o Options, before *edition) (*edition, error) {
 	e.life, e.end = context.WithCancel(context.Background())
 	print := e.print
 	if e.recording {
-		print = "" // files are added meanwhile, and those that are there stay
+		print = "" // a recording that goes on adds files, and removes none
 	}
 	e.pool = newPool(path, print, limits())
 	e.reports = newReports(e)
@@ -84,7 +84,7 @@ func (s *edition) close() error {
 // changed reports whether the dataset's files are others than those of the edition.
 func (s *edition) changed() bool { return listed(s.base) != s.listed || fingerprint(s.base) != s.print }
 
-// stale reports whether an answer would be of files that are there no more.
+// stale reports whether an answer would come from files that were removed.
 func (s *edition) stale() bool { return !s.recording && fingerprint(s.base) != s.print }
 
 func (s *edition) handler() http.Handler {

@@ -31,8 +31,8 @@ type opened struct {
 	err error
 }
 
-// newPool opens a dataset as often as queries run at a time, in the background. print is the fingerprint of the files
-// that are meant, since one that changes meanwhile would be answered from two states; "" takes those that are there.
+// newPool opens a dataset as often as queries run at a time, in the background. print is the fingerprint of
+// the files to open: a dataset that changes meanwhile would be answered from two states. "" takes whatever files it has.
 func newPool(path, print string, limits dataset.Limits) *pool {
 	p := &pool{free: make(chan opened, mostQueries)}
 	for range mostQueries {

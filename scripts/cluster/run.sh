@@ -196,7 +196,7 @@ shown kubectl get pods -A
 shown kubectl uncordon node1
 until_true 180 "job that the agent has found after the drain" found_again "$pids"
 
-say "Jobs of other users than root have Python stacks with a fourth capability, which the chart takes if it is told to: the pod" \
+say "Python stacks of users other than root need a fourth capability, DAC_READ_SEARCH (value otherUsers): the pod" \
 	"now runs as user 1000."
 pids=$(job "j['pids']")
 at # the bucket's pod has moved, and a cluster without DNS has no name for it

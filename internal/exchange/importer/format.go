@@ -77,5 +77,6 @@ func otherFormat(text string) string {
 			return f.what
 		}
 	}
-	return "it is neither a trace in Chrome's JSON (torch.profiler, JAX; also .gz) nor an export of Nsight Systems (.sqlite) nor a trace of rocprofv3 (.db, .json) or Perfetto (.pftrace)"
+	return "it is neither a trace in Chrome's JSON (torch.profiler, JAX; also .gz) nor an export of Nsight Systems (.sqlite) nor a trace of " +
+		"rocprofv3 (.db, .json) or Perfetto (.pftrace)"
 }

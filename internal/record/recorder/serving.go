@@ -94,7 +94,7 @@ func (r *recorder) serve() (*serving, error) {
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	// A group of its own: the terminal's Ctrl-C ends the recording and not the page.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	as.On(command)
+	as.Apart(command)
 	lines, err := command.StdinPipe()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/ebpfprof/ebpfprof/output"
 )
 
-// The page never runs as root, and who cannot read the dataset is told so before the recording begins.
+// The page never runs as root, and a reader without the right to read the dataset is refused before the recording begins.
 func TestWhomThePageRunsAs(t *testing.T) {
 	if os.Geteuid() != 0 {
 		if as, err := viewer(output.PrivateAccess()); as != nil || err != nil {

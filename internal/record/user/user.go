@@ -86,3 +86,28 @@ func (u *User) On(command *exec.Cmd) {
 		command.Env = append(os.Environ(), "HOME="+u.home, "USER="+u.name, "LOGNAME="+u.name)
 	}
 }
+
+// Apart is On without our environment, for a program that needs none of it: root's variables may hold credentials.
+func (u *User) Apart(command *exec.Cmd) {
+	if u == nil {
+		return
+	}
+	u.On(command)
+	command.Env = u.environment()
+}
+
+// kept are the variables of ours that are no secret, which a terminal, a browser and a cache directory need.
+var kept = []string{"PATH", "TERM", "LANG", "LC_ALL", "TZ", "NO_COLOR", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}
+
+// environment is what such a program has.
+func (u *User) environment() (variables []string) {
+	for _, name := range kept {
+		if value, set := os.LookupEnv(name); set {
+			variables = append(variables, name+"="+value)
+		}
+	}
+	if u.name != "" {
+		variables = append(variables, "HOME="+u.home, "USER="+u.name, "LOGNAME="+u.name)
+	}
+	return variables
+}
